@@ -29,7 +29,7 @@ from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Abilities, response_format
 from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
 from models.prices import Price
-from models.prompting.label_forms import VERSIONS, label_form
+from models.prompting.label_forms import label_form
 from models.recorded import Recorded
 from sources.dataset import Example
 from store import Store
@@ -110,7 +110,7 @@ def timed_bare(url: str, questions: list[Label], concurrency: int) -> float:
 def body_of(question: Label) -> dict[str, Any]:
     abilities = Abilities(format="json_schema")
     bounds = Bounds.of(OpenAIConfig("gpt-4o-mini", price=PRICE), abilities)
-    form = label_form([question], VERSIONS[-1])
+    form = label_form([question])
     return {
         "model": "gpt-4o-mini",
         "messages": [{"role": message.role, "content": message.text} for message in form.messages],

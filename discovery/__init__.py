@@ -1,6 +1,23 @@
 """The algorithm: pure Python and numpy, no I/O, no Prefect."""
 
-from discovery.look import FIRST_LOOK, LOOK_EVERY, Look, TooLittle, judge, look_error, looks, order_to_tell
+from discovery.duplicates import (
+    NOTHING_SEEN,
+    SAME_FROM,
+    SAME_LABELS,
+    Closeness,
+    Described,
+    LabelNoise,
+    Likeness,
+    chance_of_same,
+    correlations,
+    find_twin,
+    is_in_doubt,
+    label_odds,
+    likeness,
+    normalised,
+    same_name,
+)
+from discovery.look import FIRST_LOOK, LOOK_ERROR, LOOK_EVERY, Look, TooLittle, judge, looks, order_to_tell
 from discovery.metrics import (
     LabelMatrix,
     g,
@@ -19,8 +36,5 @@ from discovery.questions import (
     StrategyError,
     differs_clearly,
 )
-from discovery.sameness import NOTHING_SEEN, SAME_FROM, LabelNoise, chance_of_same, is_in_doubt, label_odds
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
-from discovery.twins import SAME_LABELS, Closeness, correlations, find_twin, normalised, same_name
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask
-from discovery.wording import Described, Likeness, likeness

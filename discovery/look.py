@@ -10,19 +10,14 @@ A feature is looked at after every few examples, and stopped where so few were c
 narrowest margin, by T of n exactly, would be stopped by then with a probability of at most `LOOK_ERROR` times the share
 of the looks' examples that are seen. The probability is exact for a random order: that of the counts of draws without
 replacement, followed from look to look. Spread evenly, counts vary less. A feature that counts by more is lost with a
-much smaller probability.
-
-Runs that were begun before there was `every` look as they did (`every=None`): at looks that grow by half, each of which
-stops a feature if B(T, m/n) would be as small with a probability of at most GROWING_ERROR / number of looks, which
-bounds the count (a sum of independent hypergeometric numbers, one per group; Hoeffding 1956). It is labelled in full as
-soon as a look shows what T of n would on average."""
+much smaller probability."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, comb
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +30,7 @@ FIRST_LOOK = 36  # examples of the first look, and at most a third of all
 LOOK_EVERY = 10  # examples from look to look, and more where many were seen
 LOOK_ERROR = 0.09
 STEP = 0.1  # of the examples seen, if that is more
-GROWING_ERROR = 0.2
-GROWTH = 1.5  # of a look over the one before, where looks grow, and of those at which meanings are compared
+GROWTH = 1.5  # of a look at which meanings are compared over the one before
 LEFT = 0.1  # share of the examples that must be left for a look to be worth it
 TINY = 1e-9  # a chance that is left out
 GROUP = 8  # examples that are not divided further by known features
@@ -46,7 +40,7 @@ GROUP = 8  # examples that are not divided further by known features
 class Look:
     size: int  # examples labelled after it
     few: int  # a count of at most this is too small
-    enough: float  # from this count on no further look is taken
+    enough: int  # from this count on no further look is taken
     meaning: bool = True  # whether it is a time to ask what means the same
 
 
@@ -67,30 +61,21 @@ class TooLittle:
 
 
 @lru_cache(maxsize=64)
-def looks(
-    n: int, first: int = FIRST_LOOK, every: int | None = LOOK_EVERY, *, of: int | None = None
-) -> tuple[Look, ...]:
+def looks(n: int, first: int = FIRST_LOOK, every: int = LOOK_EVERY, *, of: int | None = None) -> tuple[Look, ...]:
     """At up to n examples, which are all or drawn from `of`. None where labelling in full takes hardly more."""
-    whole = max(n, of or n)
-    last = min(n, int(whole * (1 - LEFT)))
-    if every is None:
-        return _growing(n, first, whole, last)
+    total = max(n, of or n)
+    last = min(n, int(total * (1 - LEFT)))
     sizes, size = [], min(first, ceil(n / 3))
     while 0 < size <= last:
         sizes.append(size)
         further = size + max(every, int(size * STEP))
         size = n if size < n == last < further else further
-    found, asked, boundary = list[Look](), 0, _boundary(sizes, whole, LOOK_ERROR)
+    found, asked, boundary = list[Look](), 0, _boundary(sizes, total, LOOK_ERROR)
     for size, few in zip(sizes, boundary, strict=True):
         if few >= 0:  # one that can stop nothing is only a wait
             found.append(Look(size, few, boundary[-1] + 1, size >= asked * GROWTH))
             asked = size if found[-1].meaning else asked
     return tuple(found)
-
-
-def look_error(every: int | None) -> float:
-    """With what probability at most a feature is lost that counts by the narrowest margin."""
-    return GROWING_ERROR if every is None else LOOK_ERROR
 
 
 def _boundary(sizes: Sequence[int], n: int, error: float) -> list[int]:
@@ -113,35 +98,15 @@ def _drawn(chances: NDArray[np.float64], left: int, draws: int, logs: NDArray[np
     there = len(chances) - 1 - counts  # not drawn yet
     possible = (more <= there) & (draws - more <= left - there)
 
-    def choose(of: NDArray[np.intp], some: NDArray[np.intp]) -> NDArray[np.float64]:
-        some = np.clip(some, 0, of)
-        ways: NDArray[np.float64] = logs[of] - logs[some] - logs[of - some]
+    def choose(of: NDArray[np.intp], chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+        chosen = np.clip(chosen, 0, of)
+        ways: NDArray[np.float64] = logs[of] - logs[chosen] - logs[of - chosen]
         return ways
 
     chance = choose(there, more) + choose(left - there, draws - more) - choose(np.array(left), np.array(draws))
     after = np.zeros(len(chances) + draws)
     np.add.at(after, counts + more, np.where(possible, np.exp(chance), 0.0) * chances[counts])
     return after[: len(chances)]
-
-
-def _growing(n: int, first: int, whole: int, last: int) -> tuple[Look, ...]:
-    sizes, size = [], min(first, ceil(n / 3))
-    while 0 < size <= last:
-        sizes.append(size)
-        size = n if size < n <= size * GROWTH <= whole * (1 - LEFT) else ceil(size * GROWTH)
-    least, error = ceil(whole * DIFFERENCE), GROWING_ERROR / max(len(sizes), 1)
-    return tuple(Look(size, _too_few(least, size / whole, error), least * size / whole) for size in sizes)
-
-
-def _too_few(least: int, share: float, error: float) -> int:
-    """The largest count that B(least, share) does not exceed with a probability of at most `error`; else −1."""
-    total, count = 0.0, -1
-    while count + 1 <= least * share - 1:  # as far as Hoeffding's bound holds
-        total += comb(least, count + 1) * share ** (count + 1) * (1 - share) ** (least - count - 1)
-        if total > error:
-            break
-        count += 1
-    return count
 
 
 def order_to_tell(n: int, known: Sequence[Labels], rng: np.random.Generator) -> Rows:

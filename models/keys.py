@@ -2,94 +2,64 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
-import orjson
-
-from models.oracle import Feature, Label, OracleIdentity, Question, canonical_json, digest_of_content
+from models.oracle import Feature, Label, OracleIdentity, Question, digest_of
 from sources import Example
-
-_BEGINS = b'{"example":"'  # a label's content in canonical JSON, up to the digest of its example
-
-
-def question_key(identity: OracleIdentity, question: Question) -> str:
-    return QuestionKeys(identity).of(question)
 
 
 class QuestionKeys:
-    """The keys of one oracle's questions; its identity is encoded only once."""
+    """The keys of one oracle's questions."""
 
     def __init__(self, identity: OracleIdentity) -> None:
-        from store.ledger import KEY_LENGTH, key_prefix, ledger_key  # here: help is read without a database
+        from store.ledger import ledger_key  # here: help is read without a database
 
-        self._who = canonical_json(identity.to_json())
-        self._key, self._prefix, self._length = ledger_key, key_prefix, KEY_LENGTH
-        self._label = hashlib.sha256(b"[%b,%b" % (self._who.encode("utf-8", "surrogatepass"), _BEGINS))
-        self._last: tuple[str, tuple[str, Any] | None] = ("", None)
+        self._oracle = digest_of(identity.to_json())
+        self._key = ledger_key
 
     def of(self, question: Question) -> str:
         if type(question) is Label and not question.feature.models_see:
-            ending, begun = _remembered_ending(question.feature, question.voter), self._begun(question.example.digest)
-            if ending is not None and begun is not None:
-                return self._completed(*begun, ending)
+            example = question.example.digest
+            asked = _asked_of_label(self._oracle, question.feature, question.voter)
+            return self._key({"example": example}, sha256(asked + _bytes(example)).hexdigest())
         content = question.content
-        return self._key(content, digest_of_content(self._who, content))
-
-    def _begun(self, digest: str) -> tuple[str, Any] | None:
-        """The prefix of the keys of an example, and the hash of what its labels have in common; None where JSON does
-        not hold the digest as it is. The labels of one example come one after the other."""
-        last = self._last  # once: other threads replace it
-        if last[0] != digest:
-            common = None
-            if digest.isascii() and digest.isalnum():
-                begun = self._label.copy()
-                begun.update(digest.encode())
-                common = self._prefix({"example": digest}), begun
-            self._last = last = digest, common
-        return last[1]
-
-    def _completed(self, prefix: str, begun: Any, ending: bytes) -> str:
-        whole = begun.copy()
-        whole.update(ending)
-        digits: str = whole.hexdigest()
-        return prefix + digits[: self._length - len(prefix)]
+        return self._key(content, _digest(self._oracle, content))
 
     def of_labels(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Iterator[list[str]]:
-        """For each example the keys of its labels. As `of`, but what they have in common is digested only once."""
-        endings = [_ending(feature, voter) for feature in features]
-        exemplars = {one.example.digest for feature in features if feature.models_see for one in feature.exemplars}
+        """For each example the keys of its labels."""
+        if any(feature.models_see for feature in features):
+            yield from ([self.of(Label(feature, example, voter)) for feature in features] for example in examples)
+            return
+        asked = [_asked_of_label(self._oracle, feature, voter) for feature in features]
         for example in examples:
-            begun = self._begun(example.digest)
-            if None in endings or example.digest in exemplars or begun is None:
-                yield [self.of(Label(feature, example, voter)) for feature in features]
-            else:
-                yield [self._completed(*begun, ending) for ending in endings if ending is not None]
-
-
-def _ending(feature: Feature, voter: int) -> bytes | None:
-    """As below. Features that models are shown with exemplars are equal to those without, and not remembered."""
-    return _ending_of(feature, voter) if feature.models_see else _remembered_ending(feature, voter)
-
-
-@lru_cache(maxsize=4_096)
-def _remembered_ending(feature: Feature, voter: int) -> bytes | None:
-    return _ending_of(feature, voter)
-
-
-def _ending_of(feature: Feature, voter: int) -> bytes | None:
-    """What follows the digest of the example; None where `of` is needed, as for lone surrogates."""
-    try:
-        text = orjson.dumps(Label(feature, Example("", ""), voter).content, option=orjson.OPT_SORT_KEYS)
-    except TypeError:
-        return None
-    return text.removeprefix(_BEGINS) + b"]" if text.startswith(_BEGINS) else None
+            content, digest = {"example": example.digest}, _bytes(example.digest)
+            yield [self._key(content, sha256(label + digest).hexdigest()) for label in asked]
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The same key, from the identity and the question as the store holds them."""
     from store.ledger import ledger_key
 
-    return ledger_key(content, digest_of_content(canonical_json(identity), content))
+    return ledger_key(content, _digest(digest_of(identity), content))
+
+
+def _digest(oracle: str, content: Mapping[str, Any]) -> str:
+    return sha256(_asked(oracle, content) + _bytes(content.get("example", ""))).hexdigest()
+
+
+def _asked(oracle: str, content: Mapping[str, Any]) -> bytes:
+    """The digest of an oracle's and of all of a question but its example, which many labels differ in."""
+    return sha256(_bytes(oracle + digest_of({**content, "example": ""}))).digest()
+
+
+@lru_cache(maxsize=4_096)
+def _asked_of_label(oracle: str, feature: Feature, voter: int) -> bytes:
+    """Without exemplars: features that models are shown with exemplars are equal to those without."""
+    return _asked(oracle, Label(feature, Example("", ""), voter).content)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

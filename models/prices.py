@@ -111,9 +111,9 @@ def _micro(usd: Decimal, batch: bool, rounding: str) -> Money:
 def shares(total: int, weights: Sequence[int]) -> list[int]:
     """`total` split in proportion to the weights, to the last unit; largest remainders first."""
     weighed = list(weights) if sum(weights) else [1] * len(weights)
-    whole = sum(weighed)
-    parts = [total * weight // whole for weight in weighed]
-    by_remainder = sorted(range(len(weighed)), key=lambda place: (-(total * weighed[place] % whole), place))
+    total_weight = sum(weighed)
+    parts = [total * weight // total_weight for weight in weighed]
+    by_remainder = sorted(range(len(weighed)), key=lambda place: (-(total * weighed[place] % total_weight), place))
     for place in by_remainder[: total - sum(parts)]:
         parts[place] += 1
     return parts

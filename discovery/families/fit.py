@@ -69,8 +69,9 @@ def posterior_of(
     known = labels >= 0
     same = np.stack([(known & (labels == one)).sum(axis=1) for one in classes], axis=1)
     chosen, other = _votes(choices, len(labels), len(classes))
-    rates = (min(max(error, LEAST_WRONG), MOST_WRONG), USUALLY_MISCHOSEN)
-    return _posterior(same, known.sum(axis=1)[:, None] - same, chosen, other, weights, *rates)[0]
+    error = min(max(error, LEAST_WRONG), MOST_WRONG)
+    wrong = known.sum(axis=1)[:, None] - same
+    return _posterior(same, wrong, chosen, other, weights, error, USUALLY_MISCHOSEN)[0]
 
 
 def _votes(choices: Choices | None, rows: int, classes: int) -> tuple[Chances, Chances]:

@@ -122,7 +122,7 @@ class _Counts:
         by_chance = self.known * self.rate[:, None] * self.rate[None, :]
         fewer = (by_chance - self.both) / np.sqrt(by_chance + 1.0)
         words = [content_words(name) - COLOURS - NUMBERS for name in names]
-        share = np.array([[bool(one & other) for other in words] for one in words], np.float64)
+        share = np.array([[bool(word & other) for other in words] for word in words], np.float64)
         return fewer + SAME_WORD * share
 
     def includes(self) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discovery.twins import FILLERS, RELATIONS, SPELLINGS
+from discovery.duplicates import FILLERS, RELATIONS, SPELLINGS
 
 COLOURS = {
     *("black", "white", "gray", "red", "orange", "yellow", "green", "blue", "purple", "violet", "pink", "brown"),

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery.duplicates import correlations
 from discovery.questions import UNKNOWN, Labels
 from discovery.simulation.crowds import Matrix
-from discovery.twins import correlations
 
 NORMAL = NormalDist()
 Floats = NDArray[np.float64]

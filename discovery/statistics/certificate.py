@@ -156,9 +156,8 @@ class Audit:
         )
 
     def _agrees(self, one: Certificate, promise: Promise, level: float) -> bool:
-        sizes = one.covered, self.population, len(self.places)
-        allowed = promise.allowed(*sizes)
-        if one.sampled > promise.most_sampled(*sizes) or allowed < 0:
+        allowed = promise.allowed(one.covered, self.population, len(self.places))
+        if one.sampled > promise.most_sampled(one.covered, self.population, len(self.places)) or allowed < 0:
             return False
         return hypergeometric_tail(one.disagreed, one.covered, allowed + 1, one.sampled) <= level
 
@@ -191,6 +190,6 @@ def shared_cut(passed: Sequence[Sequence[Certificate]], *, every: bool = True) -
     one at which most labels are predicted, of the features that have passed it. 0 if there is none.
 
     A cut that a feature passed before its last one is certified too."""
-    counted = Counter(one.covered for certificates in passed for one in certificates)
+    counted = Counter(certificate.covered for certificates in passed for certificate in certificates)
     cuts = [cut for cut, features in counted.items() if features == len(passed) or not every]
     return max(cuts, key=lambda cut: (cut * counted[cut], cut), default=0)

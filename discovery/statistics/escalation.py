@@ -145,7 +145,7 @@ def escalated(model: Side, model_votes: int, people: Side, doubt: Floats, kind: 
 
 def cheapest(settings: list[Setting], accuracy: float) -> Setting | None:
     """The cheapest that reaches the accuracy; of equally cheap ones the most accurate."""
-    good = [one for one in settings if one.accuracy >= accuracy]
+    good = [setting for setting in settings if setting.accuracy >= accuracy]
     return min(good, key=lambda one: (one.cost, -one.accuracy, one.people_votes), default=None)
 
 

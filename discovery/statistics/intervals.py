@@ -107,7 +107,7 @@ def estimate(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
     if np.isnan(value):
         return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
     interval = _interval(statistic.of(drawn)) or _of_a_share(statistic, value, totals)
-    return Estimate(value, *interval) if interval else Estimate(value, reason=NOTHING_VARIES)
+    return _with_interval(value, interval)
 
 
 def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
@@ -123,7 +123,14 @@ def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> E
     interval = _interval(means) or _of_a_share(statistic, value, totals[defined].sum(0))
     left_out = int((~defined).sum())
     note = f"the mean of {int(defined.sum())} features; of {left_out} it is not defined" if left_out else ""
-    return Estimate(value, *interval, reason=note) if interval else Estimate(value, reason=NOTHING_VARIES)
+    return _with_interval(value, interval, note)
+
+
+def _with_interval(value: float, interval: tuple[float, float] | None, note: str = "") -> Estimate:
+    if interval is None:
+        return Estimate(value, reason=NOTHING_VARIES)
+    low, high = interval
+    return Estimate(value, low, high, reason=note)
 
 
 def _of_a_share(statistic: Statistic, value: float, totals: Floats) -> tuple[float, float] | None:
@@ -139,14 +146,14 @@ def estimates(
     """Per feature and overall; `columns` are examples × features × columns."""
     totals = columns.sum(0)
     if not len(columns) or not columns.shape[1]:
-        nothing = {one.name: Estimate.undefined("there is nothing to compare") for one in statistics}
+        nothing = {statistic.name: Estimate.undefined("there is nothing to compare") for statistic in statistics}
         return [dict(nothing) for _ in range(columns.shape[1])], nothing
     drawn = resamples.totals(columns)
     each = [
-        {one.name: estimate(one, totals[feature], drawn[:, feature]) for one in statistics}
+        {statistic.name: estimate(statistic, totals[feature], drawn[:, feature]) for statistic in statistics}
         for feature in range(columns.shape[1])
     ]
-    return each, {one.name: mean_over_features(one, totals, drawn) for one in statistics}
+    return each, {statistic.name: mean_over_features(statistic, totals, drawn) for statistic in statistics}
 
 
 def _interval(values: Floats) -> tuple[float, float] | None:

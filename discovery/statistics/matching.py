@@ -41,7 +41,7 @@ def order_agreement(matches: list[Match]) -> Estimate:
 
     if len(matches) < FEWEST_MATCHES:
         return Estimate.undefined(f"{len(matches)} features are in both, and it takes {FEWEST_MATCHES}")
-    return Estimate(float(kendalltau([one.a for one in matches], [one.b for one in matches]).statistic))
+    return Estimate(float(kendalltau([match.a for match in matches], [match.b for match in matches]).statistic))
 
 
 def distinct_selections(correlations: Floats, same: float) -> int:

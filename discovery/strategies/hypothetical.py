@@ -73,8 +73,8 @@ def answers(kind: Kind, has: Bits) -> Bits:
 def _p_at_least(count: int, mean: Floats) -> Floats:
     """Of a Poisson number, for a count of 1 or more."""
     if count == 1:
-        some: Floats = -np.expm1(-mean)
-        return some
+        at_least_one: Floats = -np.expm1(-mean)
+        return at_least_one
     terms = [np.exp(-mean) * mean**below / factorial(below) for below in range(count + 3)]
     # where the mean is small, 1 − Σ would be all rounding
     tail: Floats = np.where(mean < 0.1, sum(terms[count:]), 1 - sum(terms[:count]))

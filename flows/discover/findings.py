@@ -111,7 +111,7 @@ class Finding:
     @property
     def contradictions(self) -> LabelNoise:
         """Of the examples asked about, those whose label is not what the answer says of them."""
-        shown = next((one.shown for one in self.answer.features if one.feature == self.feature), ())
+        shown = next((named.shown for named in self.answer.features if named.feature == self.feature), ())
         if not shown:
             return NOTHING_SEEN
         said = [(self.labels[row], place in shown) for place, row in enumerate(self.asked)]
@@ -181,13 +181,13 @@ class Progress:
 
     def drop_repeats(self) -> None:
         """Features that mean what an earlier one means are not paid for beyond the examples that were compared."""
-        for one in self.findings:
-            if one.repeats and not one.dropped:
-                one.dropped = f"{one.twin}: means the same, seen on {len(one.labels)} examples"
+        for finding in self.findings:
+            if finding.repeats and not finding.dropped:
+                finding.dropped = f"{finding.twin}: means the same, seen on {len(finding.labels)} examples"
 
     @property
     def contradictions(self) -> LabelNoise:
-        return sum((one.contradictions for one in self.findings), NOTHING_SEEN)
+        return sum((finding.contradictions for finding in self.findings), NOTHING_SEEN)
 
     @property
     def g(self) -> float:

@@ -16,10 +16,9 @@ from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRest
 from flows.discover.looking import FirstLooks, Sameness
 from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
-from flows.discover.predict import PredictedRest, predict_rest
 from flows.discover.preparation import Prepared, prepare
-from flows.discover.price import forecast_discovery, what_is_kept
-from flows.discover.rest import label_rest
+from flows.discover.price import forecast_discovery
+from flows.discover.rest import PredictedRest, label_rest, predict_rest
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
@@ -80,7 +79,8 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
 
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
     history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))
-    prepared.display.say(what_is_kept(prepared))
+    if stored := prepared.store.answers.count(prepared.scope):
+        prepared.display.say(f"kept {stored:,} answers")
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
     except AnswersPending as pending:
@@ -95,8 +95,8 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     key, link, picture = artifact_key("features", name), served_at(prepared.folder), picture_of(run, run.findings)
     lines = [_detail(outcome.progress), _paid(run.summary)]
     report = None if link else markdown_of(run.findings, prepared.dataset, lines, picture)
-    about = f"Features of {name}"
-    history.tell(publish, key, outcome.features(), about, picture=picture, link=link, report=report)
+    title = f"Features of {name}"
+    history.tell(publish, key, outcome.features(), title, picture=picture, link=link, report=report)
     outcome.progress.raise_if_lost(prepared.folder)
     outcome.raise_if_unusable(prepared.folder)
     summary = outcome.summary()
@@ -166,8 +166,7 @@ def run_discovery(
         settings=settings,
         display=display,
     ) as run:
-        terms = (prepared.scope, settings.budget_micro)
-        book = recording(store, run_id, *terms, retry=settings.retry_unusable)
+        book = recording(store, run_id, prepared.scope, settings.budget_micro, retry=settings.retry_unusable)
         recorded = recorded_by(prepared.oracle, book)
         first = recorded_by(prepared.cheap, book) if prepared.cheap is not None else None
         run.spending = spent = Spent(recorded, first)
@@ -178,9 +177,8 @@ def run_discovery(
         for line in warnings:
             display.say(line)
         reached = LiveRun(prepared.folder / LIVE).reached(prepared.scope)
-        about = _about(prepared, run_id) | {"reached": reached}
 
-        with LiveLog(prepared.folder, about) as live:
+        with LiveLog(prepared.folder, _about(prepared, run_id) | {"reached": reached}) as live:
 
             def show(progress: Progress, found: list[Finding]) -> None:
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
@@ -198,17 +196,28 @@ def run_discovery(
             live.end(progress)
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
-        took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
-        whole = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
-        totals = store.costs.totals_of_scope(prepared.scope)
-        aim, given = prepared.target, prepared.given
-        parts = (aim, predicted, given, first, steering.heeded)
-        outcome = Outcome(*whole, totals, warnings, *parts)
+        outcome = Outcome(
+            settings=settings,
+            dataset=prepared.dataset,
+            rows=prepared.rows,
+            recorded=recorded,
+            progress=progress,
+            run_id=run_id,
+            seconds=round(time.monotonic() - started, 1),
+            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            rest=rest,
+            in_all=store.costs.totals_of_scope(prepared.scope),
+            warnings=warnings,
+            target=prepared.target,
+            predicted=predicted,
+            given=prepared.given,
+            cheap=first,
+            steered=steering.heeded,
+        )
         outcome.write(prepared.folder)
         steering.settle()
         run.saved = outcome.savings.to_json()
-        if (found := outcome.summary().unusable) is not None:
-            run.figures["unusable_answers_total"] = found.total
+        run.figures["unusable_answers_total"] = outcome.unusable.total
         run.status = f"stopped: {progress.stopped}"
     return outcome
 
@@ -217,15 +226,14 @@ def _label_others(
     prepared: Prepared, oracle: Oracle, progress: Progress, label: Labelling, first: Oracle | None, watched: WatchedRest
 ) -> tuple[list[Ballot], PredictedRest | None]:
     """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
-    settings, about = prepared.settings, (prepared, oracle, progress, label)
     if progress.stopped is StopReason.STOPPED or not prepared.rest:
         return [], None
-    if settings.agree is not None:
+    if prepared.settings.agree is not None:
         with watched:
-            return predict_rest(*about, first, watched)
-    if settings.label_rest:
+            return predict_rest(prepared, oracle, progress, label, first, watched)
+    if prepared.settings.label_rest:
         with watched:
-            return label_rest(*about, watched), None
+            return label_rest(prepared, oracle, progress, label, watched), None
     return [], None
 
 
@@ -271,15 +279,21 @@ def _loop(
 ) -> SteeredLoop:
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
-    strategy = prepared.make_strategy()
-    several = (settings.voters, prepared.features_each, settings.exemplars, settings.label_every)
-    limits = Limits(settings.queries, settings.batch or 1, settings.target_g, settings.nones, *several)
-    looks = (prepared.labelled, settings.look_every)
-    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, *looks)
+    limits = Limits(
+        queries=settings.queries,
+        batch=settings.batch or 1,
+        target_g=settings.target_g,
+        nones=settings.nones,
+        voters=settings.voters,
+        per_question=prepared.features_each,
+        exemplars=settings.exemplars,
+        label_every=settings.label_every,
+    )
+    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, prepared.labelled, settings.look_every)
     closeness = sentence_closeness()
     sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     return SteeredLoop(
-        strategy=strategy,
+        strategy=prepared.make_strategy(),
         examples=prepared.compared,
         limits=limits,
         compare=partial(compare, panel),
@@ -306,9 +320,7 @@ def run_flow(prepared: Prepared) -> Run:
     summary = run_as_flow(
         discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
     )
-    run = Run(prepared.folder)
-    vars(run)["summary"] = RunSummary.model_validate(summary)  # the cached property: the file may be another run's
-    return run
+    return Run(prepared.folder, summary=RunSummary.model_validate(summary))
 
 
 @shows_settings(DiscoverSettings)

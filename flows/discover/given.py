@@ -62,7 +62,7 @@ def with_run_exemplars(text: str, features: Sequence[Feature], models_see: int) 
     shown = {
         name: in_turn(*([there[one] for one in side if one in there] for side in both)) for name, both in sides.items()
     }
-    return [replace(one, exemplars=shown[one.name], models_see=models_see) for one in features]
+    return [replace(feature, exemplars=shown[feature.name], models_see=models_see) for feature in features]
 
 
 def about_of(text: str) -> str:
@@ -226,8 +226,8 @@ class GivenLabels:
         }
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        asked = iter(self._oracle.estimate([one for one in questions if not self._knows(one)]))
-        return [0 if self._knows(one) else next(asked) for one in questions]
+        asked = iter(self._oracle.estimate([question for question in questions if not self._knows(question)]))
+        return [0 if self._knows(question) else next(asked) for question in questions]
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         listed = list(questions)

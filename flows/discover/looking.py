@@ -1,6 +1,6 @@
 """A look before the whole: a new feature is labelled on a few examples first, and in full unless it surely will not
 count (`discovery/look.py` has the test), or means what an earlier one means. Where words and labels leave that in
-doubt, the oracle is asked (`discovery/sameness.py` has the odds)."""
+doubt, the oracle is asked (`discovery/duplicates.py` has the odds)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import (
+    LOOK_EVERY,
     NOTHING_SEEN,
     SAME_FROM,
     Closeness,
@@ -59,7 +60,7 @@ class FirstLooks:
     first: int
     seed: int
     label: Callable[[list[Feature], Rows], Labelled]
-    every: int | None = None  # examples from look to look; None where looks grow by half
+    every: int = LOOK_EVERY  # examples from look to look
 
     @classmethod
     def with_label(
@@ -78,7 +79,7 @@ class FirstLooks:
         def label_rows(features: list[Feature], rows: Rows) -> Labelled:
             return label(panel.part(rows), features)
 
-        return cls(len(panel.examples), labelled, first, seed, label_rows, every)
+        return cls(len(panel.examples), labelled, first, seed, label_rows, every or LOOK_EVERY)
 
     def of(
         self,
@@ -93,7 +94,7 @@ class FirstLooks:
             self.n, [labels for _, labels in known], np.random.default_rng([self.seed, CHANCE, number])
         )
         counts = interesting_and_distinct([labels for _, labels in known])
-        counting = [one for one, flag in zip(known, counts, strict=True) if flag]
+        counting = [feature for feature, counted in zip(known, counts, strict=True) if counted]
         found = LookedAt([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
         for look in looks(self.n, self.first, self.every, of=self.labelled):
@@ -105,10 +106,8 @@ class FirstLooks:
             open_ = [place for place in open_ if place not in found.dropped]
             done = found.judge(open_, counting, look)
             open_ = [place for place in open_ if place not in found.dropped]
-            if len(done) == len(open_):
+            if len(done) == len(open_):  # one that is done may still be what another repeats
                 break
-            if self.every is None:  # else others may still turn out to be the same as those that are done
-                open_ = [place for place in open_ if place not in done]
         self._ask(found, np.sort(order[seen:]))
         return found
 
@@ -181,8 +180,8 @@ def vote_noise(answers: Iterable[Answer], votes: int) -> LabelNoise:
         question = answer.question
         if isinstance(question, Label) and question.voter < 2 and answer.verdict in (Verdict.YES, Verdict.NO):
             said.setdefault(question.example.digest, {})[question.voter] = answer.verdict
-    both = [list(one.values()) for one in said.values() if len(one) == 2]
-    return LabelNoise.of_votes(len(both), sum(first is not second for first, second in both), votes)
+    pairs = [list(verdicts.values()) for verdicts in said.values() if len(verdicts) == 2]
+    return LabelNoise.of_votes(len(pairs), sum(first is not second for first, second in pairs), votes)
 
 
 @dataclass

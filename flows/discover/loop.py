@@ -173,7 +173,7 @@ class Loop:
             labelled = self._label(new)
             found = LookedAt(labelled.ballots, stopped=labelled.stopped)
         else:
-            known = [(one.feature.name, one.labels) for one in self.progress.known if not one.dropped]
+            known = [(finding.feature.name, finding.labels) for finding in self.progress.known if not finding.dropped]
             before = self.progress.queries - len(self._open)
             found = self._looking.of(new, known, before, self._same)
         if found.stopped is None:
@@ -194,15 +194,15 @@ class Loop:
 
     def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
         """`waiting` are names that are not labelled yet."""
-        known = (*(self._name_of(one) for one in self.progress.known), *waiting) if comparison.other_than_known else ()
+        known = [*(self._name_of(finding) for finding in self.progress.known), *waiting]
         return Compare(
-            comparison.kind,
-            tuple(self._examples[row] for row in comparison.examples),
-            tuple(self._examples[row] for row in comparison.without),
-            known,
-            voter,
-            self._limits.per_question,
-            self._exclude,
+            kind=comparison.kind,
+            examples=tuple(self._examples[row] for row in comparison.examples),
+            without=tuple(self._examples[row] for row in comparison.without),
+            known=tuple(known) if comparison.other_than_known else (),
+            voter=voter,
+            most=self._limits.per_question,
+            exclude=self._exclude,
         )
 
     def _name_of(self, one: KnownFeature | Finding) -> str:
@@ -210,10 +210,10 @@ class Loop:
 
     def _named(self, answer: Answer) -> Iterator[Feature]:
         """The features of an answer, each with the examples that it was named for."""
-        for one in answer.features:
+        for named in answer.features:
             asked = answer.question
-            shown = exemplars_of(asked, one.shown) if isinstance(asked, Compare) else ()
-            yield replace(one.feature, exemplars=shown, models_see=self._limits.exemplars)
+            shown = exemplars_of(asked, named.shown) if isinstance(asked, Compare) else ()
+            yield replace(named.feature, exemplars=shown, models_see=self._limits.exemplars)
 
     def _unknown(self, named: Iterable[Feature]) -> list[Feature]:
         """The features that are not known yet, each once."""
@@ -227,7 +227,7 @@ class Loop:
 
     def _known(self, name: str) -> KnownFeature | Finding | None:
         """The feature of that name, however it is worded: it is not labelled again."""
-        return next((one for one in self.progress.known if same_name(one.feature.name, name)), None)
+        return next((finding for finding in self.progress.known if same_name(finding.feature.name, name)), None)
 
     def _is_excluded(self, name: str) -> bool:
         return any(same_name(name, other) for other in self._exclude)
@@ -263,18 +263,20 @@ class Loop:
     def _recount(self) -> None:
         """Which features are interesting and distinct."""
         known = self.progress.known
-        flags = interesting_and_distinct([one.labels for one in known], repeats=[one.repeats for one in known])
+        flags = interesting_and_distinct(
+            [finding.labels for finding in known], repeats=[finding.repeats for finding in known]
+        )
         self.progress.flags = flags[len(self.progress.given) :]
 
     def _g(self) -> float:
-        return g(np.stack([one.labels for one in self.progress.known]), len(self._examples))
+        return g(np.stack([finding.labels for finding in self.progress.known]), len(self._examples))
 
     def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: LookedAt) -> Finding:
         same = (place for place, one in enumerate(labelled.ballots) if same_name(one.feature.name, feature.name))
         place = next(same)
         ballot = labelled.ballots[place]
-        names = [one.feature.name for one in self.progress.known]
-        labels = [one.labels for one in self.progress.known]
+        names = [finding.feature.name for finding in self.progress.known]
+        labels = [finding.labels for finding in self.progress.known]
         checks = self._sameness.answers.pop(ballot.feature, []) if self._sameness else []
         finding = Finding(ballot.feature, comparison, answer, ballot, None, labelled.dropped.get(place, ""), checks)
         if (repeated := labelled.repeats.get(place)) is not None:

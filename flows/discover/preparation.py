@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from discovery import Comparison, Strategy, StrategyError
 from discovery.strategies import Listed, Targeted
 from flows.discover.given import GivenFeature, digest_of_given, read_given, with_given
-from flows.discover.settings import AIMED, DECIDING, DiscoverSettings
+from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
@@ -43,6 +42,7 @@ class Prepared:
     upload: OutFolder | None = None
     cheap: Oracle | None = None  # labels first what is not compared
     chosen_rows: Sequence[int] | None = None  # of the examples that are compared, in place of a random subset
+    given: tuple[GivenFeature, ...] = ()  # the features to start with
 
     @property
     def kind(self) -> str:
@@ -50,15 +50,10 @@ class Prepared:
         return "mixed" if isinstance(self.oracle, MixedCrowd) else OracleSpec.parse(self.settings.oracle).kind
 
     def with_budget(self, budget: Decimal | None) -> Prepared:
-        return self._with(settings=self.settings.with_budget(budget))
+        return replace(self, settings=self.settings.with_budget(budget))
 
     def showing(self, display: Display) -> Prepared:
-        return self._with(display=display)
-
-    def _with(self, **changed: Any) -> Prepared:
-        made = replace(self, **changed)
-        vars(made)["given"] = self.given  # the cached property: it is read and remarked on once
-        return made
+        return replace(self, display=display)
 
     @cached_property
     def scope(self) -> str:
@@ -103,9 +98,8 @@ class Prepared:
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
         if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
             return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
-        for name in (*DECIDING, *AIMED, "known", "label_every", "look_every"):
-            usual = given[name] if name in DECIDING else type(self.settings).model_fields[name].default
-            if (had := before.get(name, usual)) != given[name]:
+        for name in (*DECIDING, "known"):
+            if (had := before.get(name)) != given[name]:
                 return f"without {name.replace('_', '-')}" if had is None else f"with {name.replace('_', '-')} {had}"
         if kept.queries > self.settings.queries:
             return f"with {kept.queries} queries, and this one asks {self.settings.queries}"
@@ -142,20 +136,6 @@ class Prepared:
         """The examples that are not compared."""
         compared = set(self.rows)
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
-
-    @cached_property
-    def given(self) -> tuple[GivenFeature, ...]:
-        """The features to start with. Raises UsageError or RunError."""
-        if self.settings.known is None:
-            return ()
-        with self.display.waiting(f"reading {self.settings.known[:MAX_KNOWN_CHARS]}"):
-            given, remarks = read_given(self.settings.known, self.dataset)
-        for line in remarks:
-            self.display.say(line)
-        aim = self.target.column if self.target else None
-        if same := next((one.feature.name for one in given if one.source.partition(", ")[0] == f"column {aim}"), None):
-            raise UsageError(f"--known {same!r} is the target itself: leave it out")
-        return tuple(one.with_exemplars(self.dataset.examples, self.settings.exemplars) for one in given)
 
     @property
     def given_features(self) -> list[Feature]:
@@ -202,7 +182,7 @@ def as_rows(questions: Sequence[Compare], examples: Sequence[Example]) -> list[C
     def places(side: Sequence[Example]) -> tuple[int, ...]:
         return tuple(row[example.id] for example in side)
 
-    return [Comparison(one.kind, places(one.examples), places(one.without)) for one in questions]
+    return [Comparison(question.kind, places(question.examples), places(question.without)) for question in questions]
 
 
 def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str = "") -> Prepared:
@@ -210,17 +190,43 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     settings, dataset, store, oracle = _read(settings, display, purpose)
     out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
-    about = (settings, dataset, oracle, store, out.path if out else None, display)
-    cheap = build_cheap(settings, dataset, store, purpose or settings.purpose(dataset))
-    prepared = Prepared(*about, read_target(settings, dataset), out, cheap)
+    target = read_target(settings, dataset)
+    prepared = Prepared(
+        settings=settings,
+        dataset=dataset,
+        oracle=oracle,
+        store=store,
+        out=out.path if out else None,
+        display=display,
+        target=target,
+        upload=out,
+        cheap=build_cheap(settings, dataset, store, purpose or settings.purpose(dataset)),
+        # labels that are asked again for a change (they have a purpose) need nothing that was given
+        given=() if purpose else _given(settings, dataset, target, display),
+    )
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
     strategy = prepared.make_strategy()
     if isinstance(strategy, Listed):
         display.say(f"{len(strategy):,} recorded comparisons are about these examples: they are asked in their order")
-    if not purpose:  # labels that are asked again for a change need nothing that was given
-        _ = prepared.given
     return prepared
+
+
+def _given(
+    settings: DiscoverSettings, dataset: Dataset, target: DiscoveryTarget | None, display: Display
+) -> tuple[GivenFeature, ...]:
+    """The features to start with. Raises UsageError or RunError."""
+    if settings.known is None:
+        return ()
+    with display.waiting(f"reading {settings.known[:MAX_KNOWN_CHARS]}"):
+        features, remarks = read_given(settings.known, dataset)
+    for line in remarks:
+        display.say(line)
+    column = f"column {target.column}" if target else ""
+    for given in features:
+        if column and given.source.partition(", ")[0] == column:
+            raise UsageError(f"--known {given.feature.name!r} is the target itself: leave it out")
+    return tuple(given.with_exemplars(dataset.examples, settings.exemplars) for given in features)
 
 
 def _read(
@@ -240,17 +246,24 @@ def _read(
 def build_cheap(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle | None:
     if settings.cheap is None:
         return None
-    about = (settings.briefed(settings.cheap), dataset, settings.seed, Environment.read(), store)
-    return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
+    return _build(settings.cheap, settings, dataset, store, purpose)
+
+
+def _build(text: str, settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str) -> Oracle:
+    return build_oracle(
+        settings.briefed(text),
+        dataset,
+        settings.seed,
+        Environment.read(),
+        store,
+        budget=settings.budget_micro,
+        purpose=purpose,
+    )
 
 
 def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle:
     """The oracle of a discovery, or all who take part where several do."""
-
-    def build(text: str) -> Oracle:
-        about = (settings.briefed(text), dataset, settings.seed, Environment.read(), store)
-        return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
-
+    build = partial(_build, settings=settings, dataset=dataset, store=store, purpose=purpose)
     ask_people = settings.asks_people
     labeller = settings.labeller or settings.oracle
     check_exemplars(settings.exemplars, labeller)

@@ -1,23 +1,46 @@
-"""Label the examples that were not compared: whole rows, all features of an example together."""
+"""Label the examples that were not compared: whole rows, all features of an example together, or predict them where
+that is certified."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery import UNKNOWN
 from flows.discover.findings import Progress
 from flows.discover.preparation import Prepared
 from flows.progress import Display
-from models import Answer, Ballot, Feature, Labelled, Oracle, Panel
+from flows.settings import Environment
+from models import Answer, Ballot, Feature, Labelled, Oracle, OracleError, OracleUnavailable, Panel
+from models.predicted import (
+    LabelPool,
+    NoVectors,
+    PredictedLabels,
+    VectorSource,
+    embedder_of,
+    groups_of,
+    label_pool,
+    log_odds,
+    may_predict,
+    mean_chances,
+    random_order,
+)
+from sources import Example
 
-AT_ONCE = 8_192  # labels in one task at least: what is in flight is held in memory
+AT_ONCE = 8_192  # labels in one task: what is in flight is held in memory
+LabelTask = Callable[[Panel, list[Feature]], Labelled]
 
 
 def label_rest(
     prepared: Prepared,
     oracle: Oracle,
     progress: Progress,
-    label: Callable[[Panel, list[Feature]], Labelled],
+    label: LabelTask,
     on_answer: Callable[[Answer], None] = lambda _: None,
 ) -> list[Ballot]:
     """Put the features to the examples that were not compared: one ballot per feature, in their order.
@@ -26,10 +49,10 @@ def label_rest(
     rest, votes = prepared.rest, prepared.settings.votes
     if rest:
         progress.drop_repeats()
-    features = [one.feature for one in progress.known if not one.dropped]
+    features = [finding.feature for finding in progress.known if not finding.dropped]
     if not rest or not features or progress.message:
         return []
-    every = [Ballot.empty(one.feature, len(rest)) for one in progress.known]  # those only looked at stay empty
+    every = [Ballot.empty(finding.feature, len(rest)) for finding in progress.known]  # those only looked at stay empty
     ballots = [ballot for ballot, one in zip(every, progress.known, strict=True) if not one.dropped]
     step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
     with prepared.display.counting(len(rest), "other examples labelled"):
@@ -58,3 +81,164 @@ def _counting(
             display.update(first + min(rows, examples), f"{features} features each")
 
     return count
+
+
+Cells = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedRest:
+    """Labels of the examples that were not compared, examples × all features found; chances are numbers where
+    predicted. `made` is of the compared examples and these, and of the features that are labelled in full."""
+
+    features: list[Feature]
+    places: list[int]  # of the features of `made`
+    labels: NDArray[np.int8]
+    chances: NDArray[np.float64]
+    made: PredictedLabels
+    embedder: str
+    first: str  # who answered first: a cheaper model, or nobody
+
+    @property
+    def count(self) -> int:
+        return int((~np.isnan(self.chances)).sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """The part of run.json."""
+        certificates = [
+            {"feature": self.features[place].name, "certificate": one.to_json() if one else None}
+            for place, one in zip(self.places, self.made.certificates, strict=True)
+        ]
+        left = int((self.made.left[-len(self.labels) :] & (self.labels[:, self.places] == UNKNOWN)).sum())
+        return {
+            "predicted_labels": self.count,
+            "asked_labels": len(self.labels) * len(self.places) - self.count - left,
+            "left_labels": left,
+            "embedder": self.embedder,
+            "first": self.first,
+            "certificates": certificates,
+        }
+
+
+class _Stopped(Exception):
+    def __init__(self, error: OracleError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def predict_rest(
+    prepared: Prepared,
+    oracle: Oracle,
+    progress: Progress,
+    label: LabelTask,
+    first: Oracle | None = None,
+    on_answer: Callable[[Answer], None] = lambda _: None,
+) -> tuple[list[Ballot], PredictedRest | None]:
+    """The ballots of what was asked, and what was predicted; None where something ended it first, which
+    `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
+    `first` is a cheaper oracle that answers everything first."""
+    ballots = [Ballot.empty(finding.feature, len(prepared.rest)) for finding in progress.known]
+    if prepared.rest:
+        progress.drop_repeats()
+    places = [place for place, one in enumerate(progress.known) if not one.dropped]
+    if not prepared.rest or not places or progress.message:
+        return [], None
+    asking = _RestAsking(prepared, oracle, [ballots[place] for place in places], label, on_answer)
+    known = np.stack([progress.known[place].labels for place in places], axis=1)
+    try:
+        with prepared.display.waiting("predicting labels, or asking where that is not certified"):
+            made, embedder, by = asking.predict(known, first)
+    except (_Stopped, OracleUnavailable) as stopped:
+        progress.stop(stopped.error if isinstance(stopped, _Stopped) else stopped)
+        return ballots, None
+    shape = (len(prepared.rest), len(ballots))
+    labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
+    labels[:, places], chances[:, places] = made.labels[len(known) :], made.chances[len(known) :]
+    features = [ballot.feature for ballot in ballots]
+    rest = PredictedRest(features, places, labels, chances, made, embedder, by)
+    not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
+    for place, one in enumerate(prepared.given):  # the first of the features
+        if place in places:
+            asking.take_known(rest, place, places.index(place), one.labels[not_compared] != UNKNOWN)
+    return ballots, rest
+
+
+class _RestAsking:
+    """`ballots` are those of the features that are labelled, about the examples that were not compared."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        oracle: Oracle,
+        ballots: list[Ballot],
+        label: LabelTask,
+        on_answer: Callable[[Answer], None],
+    ) -> None:
+        self._settings, self._oracle, self._label, self._ballots = prepared.settings, oracle, label, ballots
+        self._features = [ballot.feature for ballot in ballots]
+        self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.rest)
+        self._compared, self._on_answer = len(prepared.compared), on_answer
+
+    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str, str]:
+        """And by what: an embedder, and who answered first."""
+        settings, examples = self._settings, self._examples
+        promise, labelled = settings.promise_at(settings.agree or 1.0), int((known != UNKNOWN).any(axis=1).sum())
+        source: VectorSource = NoVectors()
+        if not may_predict(len(examples), promise, known=labelled):
+            first = None
+        elif first is None or settings.embedder is not None:  # else the cheaper model's answers are all that is used
+            source = embedder_of(settings.embedder, examples, Environment.read().cache / "embeddings")
+        order, vectors = random_order(examples, settings.seed), source.vectors(examples)
+        odds = self._first_odds(first) if first is not None else None
+        pool = LabelPool(vectors, order, len(self._features), examples[0].image is not None, odds)
+        made = label_pool(pool, self._ask, promise, known=known, leave=settings.leaves)
+        return made, source.name, "" if first is None else settings.cheap or ""
+
+    def _first_odds(self, first: Oracle) -> NDArray[np.float64]:
+        cells = np.ones((len(self._examples), len(self._features)), np.bool_)
+        odds = np.zeros(cells.shape)
+
+        def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
+            labels = np.stack([ballot.labels for ballot in ballots], axis=1)
+            examples = [self._examples[row] for row in rows]
+            odds[np.ix_(rows, columns)] = log_odds(labels, mean_chances(ballots, examples))
+
+        self._each(first, 1, cells, take)
+        return odds
+
+    def _ask(self, cells: Cells) -> NDArray[np.int8]:
+        labels = np.full(cells.shape, UNKNOWN, np.int8)
+
+        def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
+            for column, part in zip(columns.tolist(), ballots, strict=True):
+                self._ballots[column].add(rows - self._compared, part)
+                labels[rows, column] = part.labels
+
+        self._each(self._oracle, self._settings.votes, cells, take)
+        return labels
+
+    def take_known(self, rest: PredictedRest, place: int, column: int, known: NDArray[np.bool_]) -> None:
+        """A label that was given with the feature needs no prediction, and is not left out. `column` is its place among
+        the features that are labelled."""
+        not_asked = ~rest.made.asked[self._compared :, column]
+        rows = np.flatnonzero(known & not_asked)
+        cells = np.zeros((len(self._examples), len(self._features)), np.bool_)
+        cells[self._compared + rows, column] = True
+        if len(rows):
+            rest.labels[rows, place] = self._ask(cells)[self._compared + rows, column]
+            rest.chances[rows, place] = np.nan
+
+    def _each(
+        self,
+        oracle: Oracle,
+        votes: int,
+        cells: Cells,
+        take: Callable[[NDArray[np.intp], NDArray[np.intp], list[Ballot]], None],
+    ) -> None:
+        """Put cells to an oracle, those with the same features together. Raises _Stopped after what was answered."""
+        for rows, columns in groups_of(cells, AT_ONCE // votes, self._examples):
+            panel = Panel(oracle, [self._examples[row] for row in rows], votes, self._on_answer)
+            labelled = self._label(panel, [self._features[column] for column in columns])
+            take(rows, columns, list(labelled.ballots))
+            if labelled.stopped is not None:
+                raise _Stopped(labelled.stopped)

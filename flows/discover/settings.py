@@ -62,20 +62,11 @@ WORKING_SET = 120  # examples that are compared where labels of an example cost 
 OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 
 
-DECIDING = ("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY)
-
-
-AIMED = ("target", "between", "hold_out_by", "unguided", "exclude", "exemplars")  # decide too, where they are given
-
-
-# Decide too, but not where they have the value that all runs had before there was such a setting.
-DECIDING_UNLESS: dict[str, int | None] = {
-    "per_question": 1,
-    "look": 0,
-    "look_every": None,
-    "ask_same": False,
-    "label_every": None,
-}
+DECIDING = (
+    *("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY),
+    *("target", "between", "hold_out_by", "unguided", "exclude", "exemplars"),
+    *("per_question", "look", "look_every", "ask_same", "label_every"),
+)
 
 
 PER_QUESTION = 3  # features that a model is asked for at a time
@@ -134,7 +125,7 @@ class DiscoverSettings(PredictingSettings):
         None,
         ge=1,
         description="examples from one look at a new feature to the next, more where many were seen (default: "
-        f"{LOOK_EVERY}; with --look N alone half as many again each time)",
+        f"{LOOK_EVERY})",
     )
     ask_same: bool | None = Field(
         None,
@@ -254,13 +245,11 @@ class DiscoverSettings(PredictingSettings):
         return self.label_every if self.label_every > batch else None
 
     def _looks(self) -> dict[str, int | None]:
-        """Every look is another wait: none by default where people or a provider's batch label. A run that was begun
-        before there was `look_every` has recorded `look` alone, and goes on as it began."""
-        if self.look is None and self._saves_by_asking:
-            return {"look": FIRST_LOOK, "look_every": self.look_every or LOOK_EVERY}
-        if self.look_every and not self.look:
+        """Every look is another wait: none by default where people or a provider's batch label."""
+        look = (FIRST_LOOK if self._saves_by_asking else 0) if self.look is None else self.look
+        if self.look_every and not look:
             raise UsageError(f"--look-every {self.look_every} is for looks: give --look {FIRST_LOOK} too")
-        return {"look": self.look or 0, "look_every": self.look_every}
+        return {"look": look, "look_every": self.look_every or LOOK_EVERY if look else None}
 
     @property
     def asks_people(self) -> bool:
@@ -294,7 +283,7 @@ class DiscoverSettings(PredictingSettings):
     def scope(self, dataset: Dataset, oracle: Oracle, given: str = "") -> str:
         """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it.
         `given` stands for the features that it starts with."""
-        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), *([given] if given else [])])
+        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), given])
 
     def purpose(self, dataset: Dataset) -> str:
         """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
@@ -303,10 +292,7 @@ class DiscoverSettings(PredictingSettings):
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 
     def _deciding(self) -> dict[str, Any]:
-        decides = self.model_dump(mode="json", include=set(DECIDING)) | {"batch": self.batch or 1}
-        decides |= self.model_dump(mode="json", include=set(AIMED), exclude_defaults=True)
-        later = {name: (getattr(self, name) or usual, usual) for name, usual in DECIDING_UNLESS.items()}
-        return decides | {name: value for name, (value, usual) in later.items() if value != usual}
+        return self.model_dump(mode="json", include=set(DECIDING))
 
     @property
     def limits(self) -> str:

@@ -71,7 +71,7 @@ class Embedder:
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """SigLIP pools the last position, so every text is padded to the full length."""
-        parts = [np.empty((0, 0), np.float32)]
+        chunks = [np.empty((0, 0), np.float32)]
         for batch in batches(texts):
             padding = "max_length" if self.sigmoid else True
             encoded = self._tokenizer(
@@ -79,17 +79,17 @@ class Embedder:
             )
             if self.sigmoid:
                 encoded.pop("attention_mask", None)
-            parts.append(self._vectors(self._model.get_text_features, encoded))
-        return np.concatenate(parts[1:] or parts)
+            chunks.append(self._vectors(self._model.get_text_features, encoded))
+        return np.concatenate(chunks[1:] or chunks)
 
     def images(self, examples: Sequence[Example]) -> Vectors:
-        parts = [np.empty((0, 0), np.float32)]
+        chunks = [np.empty((0, 0), np.float32)]
         for batch in batches(examples):
             for pictures in opened_pictures(batch):
                 with explained(f"model {self.name!r} cannot take the pictures"):
                     encoded = self._pixels(pictures)
-                parts.append(self._vectors(self._model.get_image_features, encoded))
-        return np.concatenate(parts[1:] or parts)
+                chunks.append(self._vectors(self._model.get_image_features, encoded))
+        return np.concatenate(chunks[1:] or chunks)
 
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch

@@ -303,8 +303,8 @@ def _vocabulary(files: ModelFiles, wanted: Path | Sequence[str] | None) -> Vocab
 
 def _weights_digest(folder: Path) -> str:
     """Of all files that decide a vector: weights, tokenizer and image processor. Independent of the folder's path."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted({path for pattern in WEIGHT_FILES for path in folder.glob(pattern) if path.is_file()}):
-        whole.update(path.name.encode())
-        whole.update(path.read_bytes())
-    return whole.hexdigest()[:16]
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -31,7 +31,7 @@ class Pixels:
         if self._shape is None:
             return self._processor(images=list(pictures), return_tensors="pt")
         shape, resample = self._shape, self._processor.resample
-        resized = [one if one.size == shape else one.resize(shape, resample) for one in pictures]
+        resized = [picture if picture.size == shape else picture.resize(shape, resample) for picture in pictures]
         if self._table is None:
             return self._processor(images=resized, do_resize=False, return_tensors="pt")
         return {"pixel_values": torch.from_numpy(_looked_up(self._table, resized))}

@@ -94,12 +94,12 @@ class VectorFile:
             raw = bytes.fromhex(digest)
             keys[place] = (np.void(raw), zlib.crc32(vectors[place].tobytes(), zlib.crc32(raw)))
         with contextlib.suppress(OSError), self._locked() as file:
-            whole = self._whole()
+            vectors_kept = self._whole()
             with self._vectors_path.open("r+b") as numbers:
-                numbers.truncate(whole * self._bytes)
+                numbers.truncate(vectors_kept * self._bytes)
                 numbers.seek(0, os.SEEK_END)
                 numbers.write(vectors.tobytes())
-            file.truncate((1 + whole) * KEY.itemsize)
+            file.truncate((1 + vectors_kept) * KEY.itemsize)
             file.write(keys.tobytes())
             file.flush()  # what is not written by now is an error here, and not when the file is closed
             return True
@@ -126,19 +126,19 @@ class VectorFile:
 
     def _refresh(self) -> None:
         """Take in what was appended since, by whichever process."""
-        whole = self._whole()
-        if whole < self._indexed:
+        vectors_kept = self._whole()
+        if vectors_kept < self._indexed:
             self._forget()
-        if whole == self._indexed:
+        if vectors_kept == self._indexed:
             return
         with self._keys_path.open("rb") as file, self._vectors_path.open("rb") as numbers:
             if file.read(KEY.itemsize) != self._head:
                 self._forget()
                 return
-            mapped = mmap.mmap(file.fileno(), (1 + whole) * KEY.itemsize, access=mmap.ACCESS_READ)
+            mapped = mmap.mmap(file.fileno(), (1 + vectors_kept) * KEY.itemsize, access=mmap.ACCESS_READ)
             self._keys = np.frombuffer(mapped, KEY)[1:]
-            self._map = mmap.mmap(numbers.fileno(), whole * self._bytes, access=mmap.ACCESS_READ)
-        if whole - len(self._rows) > MERGED_FROM:
+            self._map = mmap.mmap(numbers.fileno(), vectors_kept * self._bytes, access=mmap.ACCESS_READ)
+        if vectors_kept - len(self._rows) > MERGED_FROM:
             prefixes = _prefixes(self._keys)
             self._rows = np.argsort(prefixes, kind="stable").astype(np.uint32)
             self._prefixes = prefixes[self._rows]
@@ -146,7 +146,7 @@ class VectorFile:
         else:
             for row, prefix in enumerate(_prefixes(self._keys[self._indexed :]).tolist(), start=self._indexed):
                 self._recent.setdefault(prefix, []).append(row)
-        self._indexed = whole
+        self._indexed = vectors_kept
 
     def _copy(self, numbers: mmap.mmap, digest: bytes, to: NDArray[np.float32]) -> bool:
         """The last good vector of a digest."""

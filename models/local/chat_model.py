@@ -168,13 +168,14 @@ class ChatModel:
         self.check_room(read, max_new_tokens)
         padding = self.tokenizer.pad_token_id
         with torch.inference_mode():
-            whole = self.model.generate(
+            sequences = self.model.generate(
                 **inputs, max_new_tokens=max_new_tokens, do_sample=False, num_beams=1, pad_token_id=padding
             )
-        new = whole[:, inputs["input_ids"].shape[1] :]
+        new = sequences[:, inputs["input_ids"].shape[1] :]
         texts = self.tokenizer.batch_decode(new, skip_special_tokens=True)
         written = (new != padding).sum(dim=1).tolist()
-        return [Generated(*reply) for reply in zip(texts, read, written, strict=True)]
+        replies = zip(texts, read, written, strict=True)
+        return [Generated(text, tokens_read, tokens_written) for text, tokens_read, tokens_written in replies]
 
     def _tokenized(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer(text, add_special_tokens=self._adds_start(text))["input_ids"]

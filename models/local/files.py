@@ -37,12 +37,12 @@ def find_model(model: str, revision: str | None = None) -> ModelFiles:
 def _content_digest(folder: Path) -> str:
     """Of every file's name and bytes: a folder that was copied is the same model, a fine-tuned one is not."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in files:
         status = path.stat()
-        whole.update(f"{path.relative_to(folder).as_posix()}\n".encode())
-        whole.update(_file_digest(path, status.st_size, status.st_mtime_ns))
-    return whole.hexdigest()[:16]
+        digest.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+        digest.update(_file_digest(path, status.st_size, status.st_mtime_ns))
+    return digest.hexdigest()[:16]
 
 
 @lru_cache(maxsize=1024)

@@ -221,7 +221,7 @@ class LocalVlmOracle:
         forms = [self._form(question) for question in singles]
         longest = self.config.max_new_tokens * max(-(-form.most_tokens // NAMED_TOKENS) for form in forms)
         replies = [[reply] for reply in model.generate(ready, longest)]
-        answers = [self._reading(*one) for one in zip(singles, forms, replies, strict=True)]
+        answers = list(map(self._reading, singles, forms, replies))
         again = {
             place: repair_messages(forms[place].messages, answer.raw, answer.note)
             for place, answer in enumerate(answers)

@@ -130,25 +130,25 @@ class YesNoReader:
         import torch
 
         ends, heads = group.ends, group.heads
-        whole = self._model.encode([group.prompts[head] for head in heads], "right")
-        ids = _unpadded(whole)
+        encoded = self._model.encode([group.prompts[head] for head in heads], "right")
+        ids = _unpadded(encoded)
         length = len(ids[0]) - len(ends[heads[0]])
         if any(row[length:] != ends[head] for row, head in zip(ids, heads, strict=True)):
             return None
         self._model.check_room([length + len(end) for end in ends])
-        width, padding, device = max(map(len, ends)), self._model.tokenizer.pad_token_id, whole["input_ids"].device
+        width, padding, device = max(map(len, ends)), self._model.tokenizer.pad_token_id, encoded["input_ids"].device
         inside = torch.arange(length + width) < torch.tensor([[length + len(end)] for end in ends])
         inputs = {
             "input_ids": torch.tensor([end + [padding] * (width - len(end)) for end in ends], device=device),
             "attention_mask": inside.to(device, torch.long),
         }
-        cache = self._computed(whole, length)
+        cache = self._computed(encoded, length)
         return _behind(cache, length, group.owners, _Batch(inputs, [len(end) for end in ends]))
 
     def _behind_instructions(self, prompts: list[Prompt]) -> _Batch | None:
         """What all prompts begin with, up to the first picture or to where the texts begin to differ."""
-        whole = self._model.encode(prompts, "right")
-        ids, mask = whole["input_ids"], whole["attention_mask"]
+        encoded = self._model.encode(prompts, "right")
+        ids, mask = encoded["input_ids"], encoded["attention_mask"]
         lengths = mask.sum(dim=1).tolist()
         self._model.check_room(lengths)
         length = min(int((ids == ids[0]).all(dim=0).long().cumprod(dim=0).sum()), min(lengths) - 1)
@@ -157,7 +157,7 @@ class YesNoReader:
             length = min(length, _common([ids[0].tolist(), *self._model.token_ids(prompts[:1])]) - 1)
         if length < WORTH_SHARING:
             return None
-        rest = {name: _columns(value, mask.shape, slice(length, None)) for name, value in whole.items()}
+        rest = {name: _columns(value, mask.shape, slice(length, None)) for name, value in encoded.items()}
         batch = _Batch({**rest, "attention_mask": mask}, [row - length for row in lengths])
         cache = self._computed_instructions({"input_ids": ids[:1], "attention_mask": mask[:1]}, length)
         return _behind(cache, length, [0] * len(lengths), batch)
@@ -217,8 +217,8 @@ def yes_and_no_ids(model: ChatModel) -> tuple[list[int], list[int]]:
 def _first_tokens(tokenizer: Any, words: Sequence[str]) -> set[int]:
     forms = [space + word for word in words for space in ("", " ")]
     spelled = [tokenizer(form, add_special_tokens=False)["input_ids"] for form in forms]
-    whole = {ids[0] for ids in spelled if len(ids) == 1}
-    return whole or {ids[0] for ids in spelled if ids}
+    single_tokens = {ids[0] for ids in spelled if len(ids) == 1}
+    return single_tokens or {ids[0] for ids in spelled if ids}
 
 
 def _cuts(subjects: list[list[int]], words: Sequence[list[int]]) -> list[tuple[list[int], int]]:

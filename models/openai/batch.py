@@ -45,7 +45,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import Tokens, settled
-from models.prompting import label_chances, parse_labels
+from models.prompting import arranged, label_chances, parse_labels
 
 CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
@@ -188,8 +188,7 @@ class _Collection:
     def _requests_of(self, group: Sequence[Label], wanted: Collection[str]) -> list[list[Label]]:
         """Those of a group that are to be sent, in parts that one request can carry each."""
         labels = [label for label in group if short_digest(label) in wanted]
-        parts = rectangles(labels) if self._session.config.prompts > 1 else [list(range(len(labels)))]
-        return [self._session.bounds.ordered([labels[at] for at in part]) for part in parts if part]
+        return [arranged([labels[at] for at in part]) for part in rectangles(labels)]
 
     async def _note_requests(self, requests: Sequence[BatchRequest], batch: str | None) -> None:
         """Which batch holds the open questions of these requests."""
@@ -226,7 +225,7 @@ class _Collection:
             raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without provider_batch")
         results = await results_of(self._session, batch)
         lost = batch.get("status") == "completed"  # a request without a result may have been charged
-        await all_of([self._read(sent, one, results.get(one.custom_id, {}), lost) for one in sent.requests])
+        await all_of([self._read(sent, request, results.get(request.custom_id, {}), lost) for request in sent.requests])
         await self._note_requests(sent.requests, None)  # what it has not answered it has not charged
         return ""
 
@@ -266,8 +265,8 @@ class _Collection:
         rest = []
         for place, bill in ours.items():
             if place in values:
-                found = (values[place], message.text, chances.get(place))
-                self._delivery.emit(label_answer(session, bill, *found))
+                answer = label_answer(session, bill, values[place], message.text, chances.get(place))
+                self._delivery.emit(answer)
             else:
                 rest.append(bill)
         if rest and message.refused and len(request.questions) == 1:
@@ -285,8 +284,8 @@ class _Collection:
     def _most(self, questions: Sequence[Question]) -> Tokens:
         """At most what a request takes, by those of its labels that are open."""
         labels = [question for question in questions if isinstance(question, Label)]
-        parts = rectangles(labels) if self._session.config.prompts > 1 else [list(range(len(labels)))]
-        return sum((self._session.bounds.request([labels[at] for at in part]) for part in parts), Tokens())
+        requests = ([labels[at] for at in part] for part in rectangles(labels))
+        return sum(map(self._session.bounds.request, requests), Tokens())
 
 
 def _counted(batch: dict[str, Any], name: str, otherwise: int) -> int:

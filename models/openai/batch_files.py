@@ -38,7 +38,7 @@ class BatchRequest:
 
     custom_id: str
     questions: tuple[tuple[str, int], ...]
-    columns: int = 0  # as in LabelForm
+    columns: int  # as in LabelForm
 
     @property
     def paths(self) -> list[tuple[str, ...]]:
@@ -93,13 +93,13 @@ async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequ
         name, questions = entry.get("custom_id"), entry.get("questions")
         if isinstance(name, str) and isinstance(questions, list):
             with contextlib.suppress(ValueError, TypeError):
-                found.append(_request(name, questions, entry.get("columns", 0)))
+                found.append(_request(name, questions, entry.get("columns")))
     return found
 
 
 def _request(name: str, questions: list[Any], columns: object) -> BatchRequest:
     """Raises ValueError or TypeError where it cannot be one of ours."""
-    if not isinstance(columns, int) or not 0 <= columns <= max(len(questions), 1):
+    if not isinstance(columns, int) or not 1 <= columns <= len(questions):
         raise ValueError(f"{columns!r} is no number of columns")
     request = BatchRequest(name, tuple((str(digest), _weight(weight)) for digest, weight in questions), columns)
     label_paths(len(questions), columns)
@@ -183,8 +183,7 @@ async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[B
 
 
 def _listed(request: BatchRequest) -> dict[str, Any]:
-    columns = {"columns": request.columns} if request.columns else {}
-    return {"custom_id": request.custom_id, "questions": request.questions, **columns}
+    return {"custom_id": request.custom_id, "questions": request.questions, "columns": request.columns}
 
 
 async def _create(session: Session, file: str, questions: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import Groups, LabelBlocks, LabelGroups, planned
+from models.openai.label_groups import LabelBlocks, planned
 from models.openai.probe import Abilities
 from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question
 from models.prices import Tariff, Tokens, bound, settled, shares, tariff_of
@@ -118,11 +118,6 @@ class Bounds:
         most = bound(self.tariff(group[0]), self.request(group), batch=self._in_batch(group[0]))
         return tuple(shares(most, [self.weight(question) for question in group]))
 
-    def ordered(self, labels: Sequence[Label]) -> list[Label]:
-        """As one request shows them. Batches of version 1 leave labels in the order in which they came."""
-        version = self.config.prompts
-        return list(labels) if version == 1 and self.config.provider_batch else arranged(labels, version)
-
     def forecast(self, questions: Sequence[Question], measured: Measured, width: int) -> Forecast:
         """About what these take when they are asked together, `width` of them at a time."""
         total, cost, most, cache = Tokens(), 0.0, 0.0, PromptCache()
@@ -149,9 +144,15 @@ class Bounds:
             found = tuple(example for example in shown if example is not None)
             if answer["usage"][_REQUESTS] == 1 and len(found) == len(shown):
                 middle = len(question["examples"])
-                asked = (Kind(question["kind"]), found[:middle], found[middle:], tuple(question["known"]))
+                asked = Compare(
+                    kind=Kind(question["kind"]),
+                    examples=found[:middle],
+                    without=found[middle:],
+                    known=tuple(question["known"]),
+                    voter=question["voter"],
+                )
                 billed += answer["usage"][_INPUT]
-                usual += self._usual([Compare(*asked, question["voter"])], NOTHING_MEASURED, PromptCache())[0].input
+                usual += self._usual([asked], NOTHING_MEASURED, PromptCache())[0].input
         return Measured(
             len(kept),
             billed / usual if billed and usual else 1.0,
@@ -172,7 +173,7 @@ class Bounds:
     def _groups(self, questions: Sequence[Question], *, more: bool) -> list[Sequence[Question]]:
         groups = list[Sequence[Question]]([one] for one in questions if not isinstance(one, Label))
         labels = [question for question in questions if isinstance(question, Label)]
-        return groups + [self.ordered(group) for group in planned(self.label_groups(), labels, more=more)]
+        return groups + [arranged(group) for group in planned(self.label_groups(), labels, more=more)]
 
     def _usual(self, group: Sequence[Question], measured: Measured, cache: PromptCache) -> tuple[Tokens, Tokens]:
         """The tokens of one request: what is usual, and what would be very many."""
@@ -215,20 +216,17 @@ class Bounds:
     def _picture_tokens(self, picture: ImagePart) -> int:
         config = self.config
         sizes = sent_sizes(picture.example, config.image_size, config.frames)
-        return sum(picture_tokens(config.model, *size, config.detail) for size in sizes)
+        return sum(picture_tokens(config.model, width, height, config.detail) for width, height in sizes)
 
-    def label_groups(self) -> Groups:
-        """Which labels share a request, for prompts of this version."""
+    def label_groups(self) -> LabelBlocks:
+        """Which labels share a request."""
         config, decisions = self.config, self.labels_by_decisions
-        if config.prompts == 1:
-            most = DECISIONS_LIMIT if decisions else None
-            return LabelGroups(config.grouping, config.most_labels, most_per_example=most)
         row = DECISIONS_LIMIT if decisions else config.labels_per_request
         return LabelBlocks(config.grouping, config.most_labels, row=row, matrix=not decisions)
 
     def _form(self, questions: Sequence[Question]) -> LabelForm:
         labels = [question for question in questions if isinstance(question, Label)]
-        return label_form(labels, self.config.prompts, self.config.brief)
+        return label_form(labels, self.config.brief)
 
     def _in_batch(self, question: Question) -> bool:
         return self.config.provider_batch and isinstance(question, Label)

@@ -64,7 +64,7 @@ def _reading(message: ChatMessage, form: SingleForm) -> Reading:
 
 
 async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
-    bills = session.bills(arranged(labels, session.config.prompts))
+    bills = session.bills(arranged(labels))
     async with session.ahead_of_others(form_of(session, bills).prefix):
         await ask_label_bills(session, bills, session.config.asks, delivery)
 
@@ -72,14 +72,12 @@ async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delive
 async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
     """One request for all of them, or for each part that fits one; what it leaves open is asked again, in smaller
     groups where that may help."""
-    parts = _requests_of(session, bills)
-    await all_of([_ask_together(session, part, asks, delivery) for part in parts])
+    requests = _requests_of(bills)
+    await all_of([_ask_together(session, part, asks, delivery) for part in requests])
 
 
-def _requests_of(session: Session, bills: list[Bill]) -> list[list[Bill]]:
+def _requests_of(bills: list[Bill]) -> list[list[Bill]]:
     """The labels, in parts that one request can carry each."""
-    if session.config.prompts == 1:
-        return [bills] if bills else []
     labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
     return [[bills[place] for place in places] for places in rectangles(labels)]
 
@@ -107,8 +105,8 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     if refused and len(bills) == 1:
         bills[0].refusals += 1
     rest = [bill for position, bill in enumerate(bills) if position not in values]
-    parts = _requests_of(session, rest)
-    await all_of([_ask_again(session, part, reply, refused, asks, delivery) for part in parts])
+    requests = _requests_of(rest)
+    await all_of([_ask_again(session, part, reply, refused, asks, delivery) for part in requests])
 
 
 async def _ask_again(
@@ -123,11 +121,11 @@ async def _ask_again(
         for bill in rest:
             delivery.emit(bill.answer(verdict, session.by, raw=message.text, note=note))
         return
-    parts = [rest]
+    groups = [rest]
     if refused or message.cut:
         # The last ask is for each alone: one example that is refused must not take others with it.
-        parts = [[bill] for bill in rest] if asks == 1 else halves(rest)
-    await all_of([ask_label_bills(session, part, asks, delivery) for part in parts])
+        groups = [[bill] for bill in rest] if asks == 1 else halves(rest)
+    await all_of([ask_label_bills(session, part, asks, delivery) for part in groups])
 
 
 def label_answer(session: Session, bill: Bill, value: bool, raw: str, probability: float | None = None) -> Answer:
@@ -138,7 +136,7 @@ def label_answer(session: Session, bill: Bill, value: bool, raw: str, probabilit
 def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
     """How a request with these labels, which must be all that it carries, asks for them."""
     labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
-    return label_form(labels, session.config.prompts, session.config.brief)
+    return label_form(labels, session.config.brief)
 
 
 async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from models.openai.label_groups import FEW_LABELS, MANY_LABELS, Grouping
+from models.openai.label_groups import MANY_LABELS, Grouping
 from models.oracle import OracleError, digest_of
 from models.prices import Price
-from models.prompting import VERSIONS, Brief
+from models.prompting import Brief
 from sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -50,8 +50,7 @@ class OpenAIConfig:
     max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None
     output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"
-    labels_per_request: Annotated[int | None, "labels in one request at most (default: 250, with prompts=1 20)"] = None
-    prompts: Annotated[int, "version of the prompts; 1 finds the answers that were kept under it"] = VERSIONS[-1]
+    labels_per_request: Annotated[int | None, "labels in one request at most (default: 250)"] = None
     about: Annotated[str, "what the data is and what the features are for, as --about"] = ""
     avoid: Annotated[str, "kinds of features that are not wanted, as --avoid"] = ""
     attempts: Annotated[int, "tries of one request while the server fails"] = 6
@@ -64,7 +63,7 @@ class OpenAIConfig:
     batch_poll: Annotated[float, "seconds between two looks at a batch"] = 20.0
     price: Annotated[Price | None, "USD per million tokens: INPUT,OUTPUT[,CACHED[,CACHE_WRITE]]"] = None
     prices: Annotated[Mapping[str, Price], "JSON file with the prices of models"] = field(default_factory=dict)
-    served_by: Annotated[str | None, "whose answers these are (default: by the address; empty: as OpenAI's own)"] = None
+    served_by: Annotated[str, "whose answers these are (default: by the address)"] = ""
 
     def __post_init__(self) -> None:
         _check_words(self)
@@ -73,9 +72,6 @@ class OpenAIConfig:
             if value is not None and not 0 < value < math.inf:
                 raise OracleError(f"{name} of openai:{self.model} is {value!r}: give a number above 0")
         _ = self.brief  # raises where it is too long
-        if self.prompts not in VERSIONS:
-            choices = ", ".join(map(str, VERSIONS))
-            raise OracleError(f"prompts of openai:{self.model} is {self.prompts!r}: choose from {choices}")
         if self.most_labels > DECISIONS_LIMIT:
             raise OracleError(f"labels_per_request of openai:{self.model} is above {DECISIONS_LIMIT}: give less")
 
@@ -86,7 +82,7 @@ class OpenAIConfig:
     @property
     def most_labels(self) -> int:
         """Labels in one request at most."""
-        return self.labels_per_request or (FEW_LABELS if self.prompts == 1 else MANY_LABELS)
+        return self.labels_per_request or MANY_LABELS
 
     @property
     def refusals(self) -> int:
@@ -105,13 +101,13 @@ class OpenAIConfig:
     @property
     def host(self) -> str:
         """The server for messages, without a password that its address may hold."""
-        parts = urlsplit(self.url)
-        return parts.hostname + (f":{parts.port}" if parts.port else "") if parts.hostname else self.url
+        address = urlsplit(self.url)
+        return address.hostname + (f":{address.port}" if address.port else "") if address.hostname else self.url
 
     @property
     def server(self) -> str:
-        """Whose answers these are, for the identity: one name may be another model elsewhere. Empty for OpenAI."""
-        return _server_of(self.url) if self.served_by is None else self.served_by
+        """Whose answers these are, for the identity: one name may be another model elsewhere."""
+        return self.served_by or _server_of(self.url)
 
     @property
     def price_table(self) -> Mapping[str, Price]:
@@ -120,12 +116,12 @@ class OpenAIConfig:
 
 def _server_of(url: str) -> str:
     """Host, the port where it is not the usual one, and eight digits for a path other than /v1; no secret."""
-    parts = urlsplit(url)
-    host = (parts.hostname or "").rstrip(".")
-    port = "" if parts.port in (None, USUAL_PORTS[parts.scheme]) else f":{parts.port}"
-    if parts.scheme == "https" and not port and f".{host}".endswith(f".{OPENAI_HOST}"):
-        return ""
-    path = parts.path.strip("/").removesuffix("v1").strip("/")
+    address = urlsplit(url)
+    host = (address.hostname or "").rstrip(".")
+    port = "" if address.port in (None, USUAL_PORTS[address.scheme]) else f":{address.port}"
+    if address.scheme == "https" and not port and f".{host}".endswith(f".{OPENAI_HOST}"):
+        return "openai"
+    path = address.path.strip("/").removesuffix("v1").strip("/")
     return f"{_one_name(host)}{port}" + (f"/{digest_of(path)[:8]}" if path else "")
 
 
@@ -142,13 +138,13 @@ def _check_words(config: OpenAIConfig) -> None:
     if not config.model.strip():
         raise OracleError("openai: names no model: say which, as in openai:gpt-4o-mini")
     try:
-        parts = urlsplit(config.url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        address = urlsplit(config.url)
+        usable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
     except ValueError:
         usable = False
     if not usable:
         raise OracleError(f"base URL {quoted(config.url)} is not an http address: give one such as {OPENAI_URL}")
-    if not (config.served_by or "").isprintable() or len(config.served_by or "") > SERVED_BY_CHARS:
+    if not config.served_by.isprintable() or len(config.served_by) > SERVED_BY_CHARS:
         raise OracleError(f"served_by of openai:{config.model} is no name: give up to {SERVED_BY_CHARS} characters")
     for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):

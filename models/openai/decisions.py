@@ -16,7 +16,7 @@ YES_FROM = 0.5
 
 
 async def ask_decisions(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
-    await _ask(session, session.bills(arranged(labels, session.config.prompts)), session.config.asks, delivery)
+    await _ask(session, session.bills(arranged(labels)), session.config.asks, delivery)
 
 
 async def _ask(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:

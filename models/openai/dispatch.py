@@ -49,8 +49,7 @@ class Dispatch:
         self._ready: deque[Sequence[Question]] = deque()  # groups that wait for others to end
         self._in_flight = 0  # questions
         self._running = 0  # groups
-        config = session.config
-        self._most_running = READY * config.concurrency if config.prompts > 1 else width  # version 1 pulls few
+        self._most_running = READY * session.config.concurrency
         self._sent: set[Future[None]] = set()
         self._arrived: queue.SimpleQueue[Answer | GroupEnded] = queue.SimpleQueue()
         self._unasked: list[Question] = []

@@ -4,85 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from models.oracle import Exemplar, Feature, Label
 
-Key = tuple[str, object, object]
 Grouping = Literal["auto", "example", "feature", "none"]
-FEW_LABELS, MANY_LABELS = 20, 250  # in one request at most, by default: of prompts of version 1, and of version 2
-
-
-class Groups(Protocol):
-    """Buffers labels and releases them in groups that can share one request."""
-
-    def __len__(self) -> int: ...
-
-    def add(self, label: Label) -> None: ...
-
-    def release(self, *, partial: bool, more: bool = False) -> list[list[Label]]:
-        """The full groups; with `partial` all labels, but if `more` are to come not those that may have company yet."""
-        ...
-
-
-def planned(waiting: Groups, labels: Iterable[Label], *, more: bool) -> list[list[Label]]:
-    """The groups of these labels. Where `more` are to come, only full ones, unless most labels would be left out."""
-    for label in labels:
-        waiting.add(label)
-    if not more:
-        return waiting.release(partial=True)
-    groups = waiting.release(partial=False, more=True)
-    few = sum(map(len, groups)) < len(waiting)
-    return groups + waiting.release(partial=True, more=True) if few else groups
-
-
-class LabelGroups:
-    """For prompts of version 1: one example with many features, or one feature with many examples."""
-
-    def __init__(self, grouping: Grouping, size: int, *, most_per_example: int | None = None) -> None:
-        self._forms = {"auto": ("example", "feature"), "none": ()}.get(grouping, (grouping,))
-        self._size = size if self._forms else 1
-        self._most = {"example": max(most_per_example or size, size), "feature": size, "alone": 1}
-        self._numbers = itertools.count()
-        self._groups: dict[Key, dict[int, Label]] = {}
-        self._keys: dict[int, list[Key]] = {}
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def add(self, label: Label) -> None:
-        number = next(self._numbers)
-        self._keys[number] = list(self._keys_of(label, number))
-        for key in self._keys[number]:
-            self._groups.setdefault(key, {})[number] = label
-
-    def release(self, *, partial: bool, more: bool = False) -> list[list[Label]]:  # noqa: ARG002
-        """The full groups, largest first; with `partial` all labels."""
-        released = []
-        while self._groups:
-            key, group = max(self._groups.items(), key=lambda item: len(item[1]))
-            if len(group) < self._size and not partial:
-                break
-            chosen = dict(itertools.islice(group.items(), self._most[key[0]]))
-            released.append(list(chosen.values()))
-            self._remove(chosen)
-        return released
-
-    def _keys_of(self, label: Label, number: int) -> Iterator[Key]:
-        if not self._forms:
-            yield ("alone", 0, number)
-        if "example" in self._forms:
-            yield ("example", label.voter, label.example.digest)
-        if "feature" in self._forms:
-            yield ("feature", label.voter, (label.feature, label.exemplars))
-
-    def _remove(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            for key in self._keys.pop(number):
-                group = self._groups[key]
-                del group[number]
-                if not group:
-                    del self._groups[key]
+MANY_LABELS = 250  # in one request at most, by default
 
 
 Shown = frozenset[tuple[Exemplar, ...]]
@@ -103,8 +30,8 @@ TEXTS, TEXT_CHARS = 25, 6_000  # in one request with several texts
 
 
 class LabelBlocks:
-    """For prompts of version 2: some examples with the same features each. Whole rows of pictures go one by one, short
-    texts several at a time, and a feature that is alone with many examples."""
+    """Buffers labels and releases them in groups that can share one request: some examples with the same features each.
+    Whole rows of pictures go one by one, short texts several at a time, a feature that is alone with many examples."""
 
     def __init__(self, grouping: Grouping, size: int, *, row: int | None = None, matrix: bool = True) -> None:
         """At most `size` labels in a request, and `row` features of one example, by default what suits it; without
@@ -130,6 +57,7 @@ class LabelBlocks:
         self._count += 1
 
     def release(self, *, partial: bool, more: bool = False) -> list[list[Label]]:
+        """The full groups; with `partial` all labels, but if `more` are to come not those that may have company yet."""
         if partial and not more:
             return self._released(partial=True, waiting=None)
         released = self._released(partial=False, waiting=self._last)
@@ -142,18 +70,18 @@ class LabelBlocks:
         for key, row in self._rows.items():
             voter, digest, time = key
             if digest != waiting:
-                about = (voter, time, self._most_features(row), frozenset(row), shown_with(row.values()))
-                alike.setdefault(about, []).append(key)
+                shape = (voter, time, self._most_features(row), frozenset(row), shown_with(row.values()))
+                alike.setdefault(shape, []).append(key)
         released = []
         for (_, _, most, features, shown), keys in alike.items():
             if shown:
                 most = max(1, min(most, PICTURE_LABELS // max(map(len, shown))))
             ordered = sorted(features, key=lambda feature: (feature.name, feature.definition))
-            parts = evenly(ordered, most)
-            for block, full in self._blocks(keys, max(map(len, parts))):
+            slices = evenly(ordered, most)
+            for block, full in self._blocks(keys, max(map(len, slices))):
                 if full or partial:
                     rows = [self._rows.pop(key) for key in block]
-                    released += [[row[feature] for row in rows for feature in part] for part in parts]
+                    released += [[row[feature] for row in rows for feature in part] for part in slices]
         self._count -= sum(map(len, released))
         return released
 
@@ -183,6 +111,17 @@ class LabelBlocks:
             return 1
         most = min(PICTURE_LABELS, self._size) if picture else self._size
         return max(1, min(most // features, PICTURE_LABELS if picture else TEXTS))
+
+
+def planned(waiting: LabelBlocks, labels: Iterable[Label], *, more: bool) -> list[list[Label]]:
+    """The groups of these labels. Where `more` are to come, only full ones, unless most labels would be left out."""
+    for label in labels:
+        waiting.add(label)
+    if not more:
+        return waiting.release(partial=True)
+    groups = waiting.release(partial=False, more=True)
+    few = sum(map(len, groups)) < len(waiting)
+    return groups + waiting.release(partial=True, more=True) if few else groups
 
 
 def evenly(items: Sequence[Feature], most: int) -> list[Sequence[Feature]]:

@@ -36,7 +36,7 @@ from models.oracle import (
     Traffic,
 )
 from models.prices import Tokens, bound
-from models.prompting import ImageUrls
+from models.prompting import LABELS_VERSION, ImageUrls
 from sources import Example
 from store import Store
 
@@ -95,9 +95,8 @@ class OpenAIOracle:
 
     @property
     def rows_save(self) -> bool:
-        """Not with prompts of version 1: runs of before go on as they began."""
         paid = bound(self._tariff, Tokens(MICRO, MICRO)) > 0
-        return paid and self.config.prompts > 1 and self.config.grouping in ("auto", "example")
+        return paid and self.config.grouping in ("auto", "example")
 
     @property
     def traffic(self) -> Traffic:
@@ -112,7 +111,7 @@ class OpenAIOracle:
         if self._store is None:
             return NOTHING_MEASURED
         pictures = {name: getattr(self.config, name) for name in ("image_size", "detail", "frames")}
-        kept = self._store.costs.latest(f"openai:{self.config.model}", str(self.config.prompts), pictures)
+        kept = self._store.costs.latest(f"openai:{self.config.model}", LABELS_VERSION, pictures)
         return self._expected_bounds().measured(kept, examples)
 
     def forecast(self, questions: Sequence[Question], measured: Measured = NOTHING_MEASURED) -> Forecast:
@@ -211,10 +210,8 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "frames": config.frames,
         "grouping": config.grouping,
         "labels_per_request": config.most_labels,
+        "logprobs": config.logprobs,
+        "served_by": config.server,
+        **dict(config.brief.parameters),
     }
-    if config.logprobs:
-        asked["logprobs"] = True
-    if config.server:
-        asked["served_by"] = config.server
-    asked |= dict(config.brief.parameters)
-    return OracleIdentity("openai", config.model, tuple(asked.items()), str(config.prompts))
+    return OracleIdentity("openai", config.model, tuple(asked.items()), LABELS_VERSION)

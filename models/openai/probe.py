@@ -218,5 +218,5 @@ def _enforced(reply: Reply, form: str) -> bool:
 
 def probe_key(config: OpenAIConfig) -> str:
     """The key of remembered abilities: all that could change them, and no secret."""
-    asked = [config.url, config.model, config.output, config.temperature is not None, config.reasoning_effort]
-    return digest_of([*asked, "logprobs"] if config.logprobs else asked)
+    sampling = [config.temperature is not None, config.reasoning_effort, config.logprobs]
+    return digest_of([config.url, config.model, config.output, *sampling])

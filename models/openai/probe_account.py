@@ -10,6 +10,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from models.keys import kept_key
@@ -110,17 +111,23 @@ class Account:
         if scope != self._scope:
             self.close()
             self._run_id, self._scope = str(uuid.uuid4()), scope
-            about = {"name": self._server, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
-            store.runs.begin(self._run_id, scope, **about, settings={})
+            store.runs.begin(
+                self._run_id,
+                scope,
+                name=self._server,
+                flow=PROBE,
+                dataset="",
+                oracle=str(self.identity),
+                settings={},
+            )
 
     def _answer(self, reply: Reply, tariff: Tariff, seconds: float) -> Answer:
         """As for questions: a reply without usage costs its upper bound."""
         tokens = reply.tokens or PROBE_TOKENS
         cost = bound(tariff, tokens) if reply.tokens is None else settled(tariff, tokens)
         usage = Usage(1, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
-        about = "asked what it can do"
-        by = str(self.identity)
-        return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=about)
+        note, by = "asked what it can do", str(self.identity)
+        return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=note)
 
 
 class _ProbeAttempts:
@@ -151,5 +158,5 @@ class _ProbeAttempts:
             await asyncio.to_thread(self._account.end, self._store, key, uncharged)
 
     async def record(self, answer: Answer) -> None:
-        about = (self._store, answer, self._key, self._fence, self._question)
-        await asyncio.to_thread(self._account.record, *about)
+        record = partial(self._account.record, key=self._key, fence=self._fence, question=self._question)
+        await asyncio.to_thread(record, self._store, answer)

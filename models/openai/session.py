@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from models.openai.bounds import REPAIR_TOKENS, Bounds
@@ -66,10 +66,9 @@ class Bill:
 def charge(bills: Sequence[Bill], tokens: Tokens, cost: Money) -> None:
     """Book one request on the questions that it carried, in proportion to their weights."""
     weights = [bill.weight for bill in bills]
-    kinds = (tokens.input, tokens.output, tokens.cached, tokens.cache_write, tokens.reasoning)
-    columns = [shares(total, weights) for total in kinds]
-    for bill, money, *counts in zip(bills, shares(cost, weights), *columns, strict=True):
-        bill.tokens += Tokens(*counts)
+    split = {name: shares(total, weights) for name, total in asdict(tokens).items()}
+    for place, (bill, money) in enumerate(zip(bills, shares(cost, weights), strict=True)):
+        bill.tokens += Tokens(**{name: counts[place] for name, counts in split.items()})
         bill.cost += money
     bills[0].requests += 1
 
@@ -269,7 +268,7 @@ class Session:
             answered.set()
 
     async def messages(self, messages: Sequence[Message], format: PartFormat) -> list[dict[str, Any]]:
-        return [{"role": one.role, "content": await self._content(one, format)} for one in messages]
+        return [{"role": message.role, "content": await self._content(message, format)} for message in messages]
 
     async def _content(self, message: Message, format: PartFormat) -> str | list[dict[str, Any]]:
         """Plain text if there are no images: some servers accept nothing else for text-only models."""
@@ -320,5 +319,5 @@ def halves(bills: list[Bill]) -> list[list[Bill]]:
     first = set(order[: (len(order) + 1) // 2])
     middle = (len(bills) + 1) // 2
     of_first = [key in first for key in keys] if len(order) > 1 else [place < middle for place in range(len(bills))]
-    parts = [[bill for bill, early in zip(bills, of_first, strict=True) if early is side] for side in (True, False)]
-    return [part for part in parts if part]
+    sides = [[bill for bill, early in zip(bills, of_first, strict=True) if early is side] for side in (True, False)]
+    return [part for part in sides if part]

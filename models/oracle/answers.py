@@ -114,7 +114,7 @@ class Answer:
             cost=data["cost"],
             seconds=data["seconds"],
             raw=data["raw"],
-            note=data.get("note", ""),
+            note=data["note"],
             reason=data.get("reason", ""),
             quote=data.get("quote", ""),
             cached=cached,

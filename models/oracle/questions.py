@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import Any
 
+import orjson
+
 from discovery import Kind
-from models.oracle.digests import digest_of
 from sources import Example
 
 
@@ -47,7 +50,6 @@ class Compare:
 
     @property
     def content(self) -> dict[str, Any]:
-        # only where they are used: the keys of other questions stay as they are
         several: dict[str, Any] = {"most": self.most} if self.most > 1 else {}
         if self.exclude:
             several["exclude"] = list(self.exclude)
@@ -76,8 +78,8 @@ def exemplars_of(asked: Compare, shown: Sequence[int]) -> tuple[Exemplar, ...]:
 
 def in_turn(having: Iterable[Example], lacking: Iterable[Example]) -> tuple[Exemplar, ...]:
     """One that has the feature, one that lacks it, and so on: the first few show both."""
-    both = zip_longest((Exemplar(one, True) for one in having), (Exemplar(one, False) for one in lacking))
-    return tuple(one for pair in both for one in pair if one is not None)[:MOST_EXEMPLARS]
+    pairs = zip_longest((Exemplar(one, True) for one in having), (Exemplar(one, False) for one in lacking))
+    return tuple(one for pair in pairs for one in pair if one is not None)[:MOST_EXEMPLARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,15 @@ class Label:
         feature = self.feature
         if not feature.models_see:
             return ()
-        others = (one for one in feature.exemplars if one.example.digest != self.example.digest)
+        others = (exemplar for exemplar in feature.exemplars if exemplar.example.digest != self.example.digest)
         return tuple(islice(others, feature.models_see))
 
     @property
     def content(self) -> dict[str, Any]:
         content = _content_of(self)
-        if self.feature.models_see and (shown := [[one.example.digest, one.has] for one in self.exemplars]):
+        if self.feature.models_see and (
+            shown := [[exemplar.example.digest, exemplar.has] for exemplar in self.exemplars]
+        ):
             content["exemplars"] = shown
         return content
 
@@ -167,7 +171,7 @@ class Family:
     def content(self) -> dict[str, Any]:
         return {
             "kind": self.kind.value,
-            "features": [[one.name, one.definition] for one in self.features],
+            "features": [[feature.name, feature.definition] for feature in self.features],
             "examples": [example.digest for example in self.examples],
             "scale": self.scale,
             "voter": self.voter,
@@ -190,7 +194,7 @@ class Choose:
         return {
             "kind": self.kind.value,
             "attribute": [self.attribute.name, self.attribute.definition],
-            "values": [[one.name, one.definition] for one in self.values],
+            "values": [[value.name, value.definition] for value in self.values],
             "example": self.example.digest,
             "voter": self.voter,
         }
@@ -209,3 +213,22 @@ def examples_of(question: Question) -> tuple[Example, ...]:
 
 
 NO_QUESTION = Compare(Kind.TAG, ())  # of an answer that is read without its examples, or that is about none
+
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical_json(value: Any) -> str:
+    return _encoder.encode(value)
+
+
+def digest_of(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
+    """The same as `digest_of([…, content])`, where `who` is the canonical JSON of what comes first."""
+    try:  # texts and whole numbers are all that a question holds: both encoders write them alike
+        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a lone surrogate
+        text = canonical_json(content).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"[%b,%b]" % (who.encode("utf-8", "surrogatepass"), text)).hexdigest()

@@ -85,7 +85,7 @@ class MixedCrowd:
     def identity(self) -> OracleIdentity:
         return OracleIdentity(
             kind="mixed",
-            model="+".join(str(one.identity) for one in self.members),
+            model="+".join(str(member.identity) for member in self.members),
             parameters=(
                 ("elicits", self.elicits.identity.to_json()),
                 ("labels", self.labels.identity.to_json()),
@@ -97,13 +97,15 @@ class MixedCrowd:
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """An upper bound: people may be asked about every label."""
-        naming = iter(self.elicits.estimate([one for one in questions if _names(one)]))
-        labelling = iter(self.labels.estimate([one for one in questions if not _names(one)]))
-        labels = [one for one in questions if isinstance(one, Label)]
+        naming = iter(self.elicits.estimate([question for question in questions if _names(question)]))
+        labelling = iter(self.labels.estimate([question for question in questions if not _names(question)]))
+        labels = [question for question in questions if isinstance(question, Label)]
         by_people = iter(self.people.estimate(labels) if self.people else [0] * len(labels))
         return [
-            next(naming) if _names(one) else next(labelling) + (next(by_people) if isinstance(one, Label) else 0)
-            for one in questions
+            next(naming)
+            if _names(question)
+            else next(labelling) + (next(by_people) if isinstance(question, Label) else 0)
+            for question in questions
         ]
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
@@ -163,8 +165,8 @@ class RecordedCrowd(MixedCrowd):
     """A mixed crowd whose members each store and book their own answers, under one budget."""
 
     def __init__(self, crowd: MixedCrowd, record: Callable[[Oracle], Recorded]) -> None:
-        self._books = {str(one.identity.to_json()): record(one) for one in crowd.members}
-        of = {id(one): self._books[str(one.identity.to_json())] for one in crowd.members}
+        self._books = {str(member.identity.to_json()): record(member) for member in crowd.members}
+        of = {id(member): self._books[str(member.identity.to_json())] for member in crowd.members}
         people = of[id(crowd.people)] if crowd.people else None
         super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
 

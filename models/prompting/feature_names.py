@@ -50,8 +50,8 @@ _POINTING = re.compile(r"\b(examples?|images?|pictures?|items?|texts?|groups?) (
 
 def clean(text: str) -> str:
     """One line of visible characters, in one Unicode form, without quotation marks and the like around it."""
-    whole = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
-    visible = "".join(" " if character.isspace() else character for character in whole if _is_visible(character))
+    normalised = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
+    visible = "".join(" " if character.isspace() else character for character in normalised if _is_visible(character))
     return re.sub(r"\s+", " ", visible).strip(_MARKS)
 
 

@@ -1,8 +1,7 @@
 """Labels that share a request: what it shows, the schema of its reply, and where in the reply each label stands.
 
-Version 1 shows one example and then features, or one feature and then examples. Version 2 shows features and then
-examples, all of them to be decided for all: what is the same in every request comes first, so that a provider that
-caches the beginnings of prompts has read it before."""
+Features come first and then examples, all of them to be decided for all: what is the same in every request comes
+first, so that a provider that caches the beginnings of prompts has read it before."""
 
 from __future__ import annotations
 
@@ -13,42 +12,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.oracle import Feature, Label
-from models.prompting.brief import Brief
 from models.prompting.prompts import (
     MATERIAL,
+    Brief,
     Message,
     Part,
     example_parts,
     exemplar_parts,
-    feature_json,
     letter,
     quoted,
-    share_example,
     strict,
     with_exemplars,
 )
 from sources import Example
 
-VERSIONS = (1, 2)
+LABELS_VERSION = "2"  # of these prompts: part of every answer's key
 NO_BRIEF = Brief()
 Path = tuple[str, ...]  # the keys that lead to a label in a reply
 
 # One wording per voter, in turn: independent votes should not share the quirks of one sentence.
-LABELLING = {
-    1: (
-        "Decide for each numbered item whether the example has the feature. Judge by the definition.",
-        "For every numbered item say whether the feature is present in the example, as its definition states.",
-        "Check item by item: is the feature, as it is defined, true of the example?",
-    ),
-    2: (
-        "Decide for each numbered feature whether the example has it. Judge by its definition.",
-        "For every numbered feature say whether it is present in the example, as its definition states.",
-        "Check feature by feature: is it, as it is defined, true of the example?",
-    ),
-}
-NUMBERED = (
-    "Answer with one JSON object and nothing else: each item's number, as a text, is a key, and its value is true "
-    "(has it) or false (lacks it)."
+LABELLING = (
+    "Decide for each numbered feature whether the example has it. Judge by its definition.",
+    "For every numbered feature say whether it is present in the example, as its definition states.",
+    "Check feature by feature: is it, as it is defined, true of the example?",
 )
 COMPACT = "Answer with one JSON object, written without spaces or line breaks, and nothing else: "
 BY_FEATURE = "each feature's number, as a text, is a key, and its value is true (has it) or false (lacks it)."
@@ -66,8 +52,8 @@ class LabelForm:
     messages: list[Message]
     schema: dict[str, Any]
     paths: list[Path]  # in the order of the labels
-    columns: int = 0  # version 2: features of each example
-    prefix: str = ""  # version 2: what every request with these features begins with
+    columns: int  # features of each example
+    prefix: str  # what every request with these features begins with
 
     @property
     def usual_reply(self) -> str:
@@ -75,14 +61,11 @@ class LabelForm:
         said: dict[str, Any] = {}
         for *outer, key in self.paths:
             (said.setdefault(outer[0], {}) if outer else said)[key] = True
-        return json.dumps(said, separators=(",", ":") if self.columns else None)
+        return json.dumps(said, separators=(",", ":"))
 
 
-def label_form(labels: Sequence[Label], version: int, brief: Brief = NO_BRIEF) -> LabelForm:
+def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF) -> LabelForm:
     """For labels in the order of `arranged`; raises ValueError where one request cannot carry them."""
-    if version == 1:
-        paths = label_paths(len(labels), 0)
-        return LabelForm(brief.added_to(_item_messages(labels)), _booleans([key for (key,) in paths]), paths)
     examples, features = _sides(labels)
     paths = label_paths(len(labels), len(features))
     system = with_exemplars(_instructions(labels[0].voter, len(examples), len(features)), labels)
@@ -102,10 +85,8 @@ def label_form(labels: Sequence[Label], version: int, brief: Brief = NO_BRIEF) -
 
 
 def label_paths(count: int, columns: int) -> list[Path]:
-    """Where labels stand in a reply: numbered, if `columns` is 0; else example by example, so many features of each.
-    Raises ValueError where that does not go up."""
-    if not columns:
-        return [(str(number),) for number in range(1, count + 1)]
+    """Where labels stand in a reply: example by example, so many features of each. Raises ValueError where that does
+    not go up."""
     if count % columns:
         raise ValueError(f"{count} labels are no rows of {columns}")
     numbers = [str(number) for number in range(1, columns + 1)]
@@ -117,13 +98,8 @@ def label_paths(count: int, columns: int) -> list[Path]:
     return [(name, number) for name in letters for number in numbers]
 
 
-def arranged(labels: Sequence[Label], version: int) -> list[Label]:
+def arranged(labels: Sequence[Label]) -> list[Label]:
     """The order of labels in one request: the same for the same labels, different for each voter."""
-    if version == 1:
-        ordered = sorted(labels, key=lambda label: (label.feature.name, label.feature.definition, label.example.digest))
-        if ordered[0].voter:
-            random.Random(ordered[0].voter).shuffle(ordered)
-        return ordered
     digests = sorted({label.example.digest for label in labels})
     features = sorted({label.feature for label in labels}, key=lambda feature: (feature.name, feature.definition))
     if labels[0].voter:
@@ -144,9 +120,8 @@ def _sides(labels: Sequence[Label]) -> tuple[list[Example], list[Feature]]:
 
 
 def _instructions(voter: int, examples: int, features: int) -> str:
-    wordings = LABELLING[2]
     shape = BY_FEATURE if examples == 1 else BY_EXAMPLE if features == 1 else BY_BOTH
-    return "\n".join([wordings[voter % len(wordings)], MATERIAL, COMPACT + shape])
+    return "\n".join([LABELLING[voter % len(LABELLING)], MATERIAL, COMPACT + shape])
 
 
 def _pair(feature: Feature) -> str:
@@ -173,24 +148,3 @@ def _schema(examples: int, features: int) -> dict[str, Any]:
 
 def _booleans(keys: Sequence[str]) -> dict[str, Any]:
     return strict({key: {"type": "boolean"} for key in keys})
-
-
-def _item_messages(labels: Sequence[Label]) -> list[Message]:
-    """Version 1: one example with many features, or one feature with many examples."""
-    wordings = LABELLING[1]
-    system = with_exemplars("\n".join([wordings[labels[0].voter % len(wordings)], MATERIAL, NUMBERED]), labels)
-    parts: list[Part] = []
-    if share_example(labels):
-        parts.extend(example_parts("Example", labels[0].example))
-        for number, label in enumerate(labels, start=1):
-            parts.append(f"Item {number}: does it have the feature {feature_json(label.feature)}\n")
-            parts.extend(exemplar_parts(label.exemplars, f"the feature of item {number}"))
-    elif len({label.feature for label in labels}) == 1:
-        parts.append(f"Feature: {feature_json(labels[0].feature)}\n")
-        parts.extend(exemplar_parts(labels[0].exemplars, "the feature"))
-        for number, label in enumerate(labels, start=1):
-            parts.extend(example_parts(f"Item {number}", label.example))
-    else:
-        raise ValueError("labels in one request must share their example or their feature")
-    parts.append(f"Answer in the JSON form given above, with the keys 1 to {len(labels)}.")
-    return [Message("system", (system,)), Message("user", tuple(parts))]

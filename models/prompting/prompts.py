@@ -1,6 +1,6 @@
 """Prompts of comparisons, and of labels one by one; those of labels together are in label_forms.py.
 
-The version of the prompts is part of every answer's key: a changed prompt needs a new one, and the old stays as it was.
+The version of the prompts is part of every answer's key: a changed prompt needs a new one.
 
 The system message holds the instructions, the user message the material. Images are parts of their own; texts, feature
 names and definitions are JSON strings, so that they can neither end their own quotation nor open a turn of the chat. No
@@ -12,14 +12,14 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discovery import Kind
-from models.oracle import Compare, Exemplar, Feature, Label
+from models.oracle import Compare, Exemplar, Feature, Label, OracleError, Question
 from sources import TEXT_LIMIT, Example
 
-SINGLE_VERSION = "1"  # of comparisons and of labels one by one, which are the same in every version since
+SINGLE_VERSION = "1"  # of comparisons and of labels one by one
 REPLY_LIMIT = 2_000  # characters of an unusable reply that are sent again
 NAME_WORDS = 5
 
@@ -67,7 +67,7 @@ EXCLUDED = (
     '- It must not be one of the features that the line "Not wanted features" lists, nor the same in other words.'
 )
 
-# Only in questions for several features: those for one keep their words, and so their answers.
+# Only in questions for several features.
 SEVERAL = (
     "Name not one but up to {most} such features, the most obvious first. Each must hold by itself, and each must be "
     "about something else than the others."
@@ -127,9 +127,9 @@ PREDICATES = (
 
 def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
     """A JSON string that holds no marker of a chat template and no invisible reordering; cut visibly beyond `limit`."""
-    whole = encodable(text)
-    body = unmarked(json.dumps(whole[:limit], ensure_ascii=False))
-    return body if len(whole) <= limit else f"{body} (the first {limit} of {len(whole)} characters)"
+    sendable = encodable(text)
+    body = unmarked(json.dumps(sendable[:limit], ensure_ascii=False))
+    return body if len(sendable) <= limit else f"{body} (the first {limit} of {len(sendable)} characters)"
 
 
 # Starts of chat-template markers, also those that a tokenizer would normalise into one, and invisible characters:
@@ -205,8 +205,8 @@ def _listed(names: Sequence[str]) -> str:
 def compare_schema(question: Compare) -> dict[str, Any]:
     """The JSON schema of an answer, in the strict form that providers enforce."""
     letters = [letter(place) for place in range(len(question.examples) + len(question.without))]
-    some = {"type": "array", "items": {"type": "string", "enum": letters}}
-    feature = {"name": {"type": "string"}, "definition": {"type": "string"}, "have": some, "lack": some}
+    letter_list = {"type": "array", "items": {"type": "string", "enum": letters}}
+    feature = {"name": {"type": "string"}, "definition": {"type": "string"}, "have": letter_list, "lack": letter_list}
     if question.most > 1:
         return strict({"features": {"type": "array", "items": strict(feature)}})
     return strict({"found": {"type": "boolean"}, **feature})
@@ -240,7 +240,7 @@ EXEMPLARS = (
 
 def exemplar_parts(exemplars: Sequence[Exemplar], feature: str) -> list[Part]:
     """Examples whose answer is known, each as material; `feature` is what the page calls it."""
-    said = ((f"{'Has' if one.has else 'Lacks'} {feature}", one.example) for one in exemplars)
+    said = ((f"{'Has' if exemplar.has else 'Lacks'} {feature}", exemplar.example) for exemplar in exemplars)
     return [part for title, example in said for part in example_parts(title, example)]
 
 
@@ -287,3 +287,44 @@ def repair_messages(messages: Sequence[Message], reply: str, problem: str) -> li
 def example_parts(title: str, example: Example) -> tuple[Part, ...]:
     text = f"{title}: " + (quoted(example.text) if example.text is not None else "") + "\n"
     return (text,) if example.image is None else (text, ImagePart(example), "\n")
+
+
+MAX_CHARS = 4_000
+ABOUT = 'The line "About the data" is the user\'s own: what the data is and what the features are for. Keep to it.'
+AVOID = 'Name nothing of the kinds that the line "Not wanted" lists.'
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the user says about the data: what it is, what the features are for, which kinds are wanted and which are
+    not. It stands before the material, quoted like all material, and the system message says what it is."""
+
+    about: str = ""
+    avoid: str = ""  # kinds of features that comparisons should not name
+
+    def __post_init__(self) -> None:
+        for name in ("about", "avoid"):
+            if len(text := getattr(self, name)) > MAX_CHARS:
+                raise OracleError(f"{name} has {len(text):,} characters: shorten it to {MAX_CHARS:,}")
+
+    @property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """Of an oracle's identity; none where nothing is said."""
+        return tuple((name, text) for name, text in (("about", self.about), ("avoid", self.avoid)) if text)
+
+    def of(self, question: Question) -> Brief:
+        """What is said with this question."""
+        return replace(self, about=question.about) if isinstance(question, Compare) and question.about else self
+
+    def added_to(self, messages: Sequence[Message], *, comparing: bool = False) -> list[Message]:
+        """The messages with what the user says before their material."""
+        lines, rules = "", []
+        if self.about:
+            lines, rules = f"About the data: {quoted(self.about)}\n", [ABOUT]
+        if self.avoid and comparing:
+            lines, rules = f"{lines}Not wanted: {quoted(self.avoid)}\n", [*rules, AVOID]
+        if not rules:
+            return list(messages)
+        system, user, *rest = messages
+        instructed = Message(system.role, (*system.parts, "".join(f"\n{rule}" for rule in rules)))
+        return [instructed, Message(user.role, (lines, *user.parts)), *rest]

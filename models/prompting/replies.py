@@ -55,10 +55,10 @@ def parse_feature(reply: str, question: Compare) -> Reading:
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
         keys = "key features" if several else "keys found, name, definition, have and lack"
         return unreadable(f"it holds no JSON object with the {keys}")
-    return _several(data, question) if several and "features" in data else _one(data, question)
+    return _features(data, question) if several and "features" in data else _feature(data, question)
 
 
-def _several(data: dict[str, Any], question: Compare) -> Reading:
+def _features(data: dict[str, Any], question: Compare) -> Reading:
     """Every feature is valid by itself, and other than those before it; the rest is left out."""
     listed = data["features"]
     if not isinstance(listed, list):
@@ -66,8 +66,10 @@ def _several(data: dict[str, Any], question: Compare) -> Reading:
     readings: list[Reading] = []
     named: list[NamedFeature] = []
     for item in listed[: 2 * question.most]:
-        known = (*question.known, *(one.feature.name for one in named))
-        reading = _one(item, replace(question, known=known)) if isinstance(item, dict) else unreadable("not an object")
+        known = (*question.known, *(earlier.feature.name for earlier in named))
+        reading = (
+            _feature(item, replace(question, known=known)) if isinstance(item, dict) else unreadable("not an object")
+        )
         readings.append(reading)
         if reading.feature is not None and len(named) < question.most:
             named.append(NamedFeature(reading.feature, reading.shown))
@@ -82,7 +84,7 @@ def left_out(rejected: str) -> str:
     return f"left out: {rejected}" if rejected else ""
 
 
-def _one(data: dict[str, Any], question: Compare) -> Reading:
+def _feature(data: dict[str, Any], question: Compare) -> Reading:
     raw_name, raw_definition = data.get("name"), data.get("definition")
     name = clean(raw_name).rstrip(".") if isinstance(raw_name, str) else ""
     if data.get("found") is False or (data.get("found") is not True and name.casefold() in _NOTHING):

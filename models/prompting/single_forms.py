@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from models.oracle import Compare, Family, Single, Why
-from models.prompting.brief import Brief
+from models.oracle import Compare, Family, Single, Verdict, Why
 from models.prompting.families import (
     choose_messages,
     choose_schema,
@@ -17,9 +16,18 @@ from models.prompting.families import (
     parse_choice,
     parse_family,
 )
-from models.prompting.prompts import Message, compare_messages, compare_schema
-from models.prompting.reasons import parse_reason, reason_schema, why_messages
-from models.prompting.replies import Reading, parse_feature
+from models.prompting.feature_names import clean, sounds_like_an_instruction
+from models.prompting.prompts import (
+    MATERIAL,
+    Brief,
+    Message,
+    compare_messages,
+    compare_schema,
+    example_parts,
+    feature_json,
+    strict,
+)
+from models.prompting.replies import Reading, is_refusal, object_with, parse_feature, truth_of
 
 NO_BRIEF = Brief()
 NAMED_TOKENS = 300  # of a reply with a name and a definition
@@ -61,3 +69,65 @@ def single_form(question: Single, brief: Brief = NO_BRIEF) -> SingleForm:
         return SingleForm("attribute", messages, schema, partial(parse_family, question=question), most, usual)
     messages, schema = brief.added_to(choose_messages(question)), choose_schema(question)
     return SingleForm("value", messages, schema, partial(parse_choice, question=question), 30, '{"value": 1}')
+
+
+REASON_LIMIT, QUOTE_LIMIT = 400, 300
+
+# One wording per voter, in turn: independent votes should not share the quirks of one sentence.
+WHY = (
+    "Does the example have this feature? Decide by the definition, and say in one sentence why.",
+    "Judge by its definition whether this feature is true of the example, and give the reason in one sentence.",
+    "Is this feature present in the example? Give your decision and, in one sentence, what it rests on.",
+)
+REASON = '"reason" names what can be seen or read in the example itself, not the definition over again.'
+QUOTE = '"quote" holds the words of the text that show it, copied letter by letter; it is empty if there are none.'
+SHAPE = 'Answer with one JSON object and nothing else, with the keys "has" (true or false), "reason"'
+
+
+def why_messages(question: Why) -> list[Message]:
+    quoting = question.example.text is not None
+    shape = f'{SHAPE} and "quote" (texts).' if quoting else f"{SHAPE} (a text)."
+    system = "\n".join([WHY[question.voter % len(WHY)], REASON, *([QUOTE] if quoting else []), MATERIAL, shape])
+    example = example_parts("Example", question.example)
+    user = (*example, f"Feature: {feature_json(question.feature)}\n", "Answer in the JSON form given above.")
+    return [Message("system", (system,)), Message("user", user)]
+
+
+def reason_schema(question: Why) -> dict[str, Any]:
+    keys = {"has": {"type": "boolean"}, "reason": {"type": "string"}}
+    return strict(keys | ({"quote": {"type": "string"}} if question.example.text is not None else {}))
+
+
+def parse_reason(reply: str, question: Why) -> Reading:
+    """A text that is said to have the feature is quoted, unless a picture may show it."""
+    data = object_with(reply, ("has", "reason"))
+    if data is None:
+        if is_refusal(reply):
+            return Reading(Verdict.REFUSED, problem="the model declined to answer")
+        return _unreadable("it holds no JSON object with the keys has and reason")
+    has, reason, quote = truth_of(data.get("has")), data.get("reason"), data.get("quote") or ""
+    if has is None or not isinstance(reason, str) or not isinstance(quote, str):
+        return _unreadable('"has" must be true or false, and the reason a text')
+    reason = clean(reason)
+    if not any(character.isalpha() for character in reason) or len(reason) > REASON_LIMIT:
+        return _unreadable(f"the reason must be one sentence of at most {REASON_LIMIT} characters")
+    if sounds_like_an_instruction(reason):
+        return _unreadable("the reason is an instruction, not a description")
+    problem = _quote_problem(quote, question, has=has)
+    if problem:
+        return _unreadable(problem)
+    return Reading(Verdict.YES if has else Verdict.NO, reason=reason, quote=quote)
+
+
+def _quote_problem(quote: str, question: Why, *, has: bool) -> str:
+    text = question.example.text
+    if not quote:
+        needed = has and text is not None and question.example.image is None
+        return "the words of the text that show it are not quoted" if needed else ""
+    if text is None or quote not in text:
+        return "the quote is not in the text: copy it letter by letter"
+    return f"the quote is longer than {QUOTE_LIMIT} characters" if len(quote) > QUOTE_LIMIT else ""
+
+
+def _unreadable(problem: str) -> Reading:
+    return Reading(Verdict.UNREADABLE, problem=problem)

@@ -31,9 +31,9 @@ def label_chances(text: str, paths: Sequence[Sequence[str]], tokens: object) -> 
 
 def _places(tokens: object, text: str) -> dict[int, Mapping[str, Any]] | None:
     """The token that covers each character."""
-    if not isinstance(tokens, list) or not all(isinstance(one, dict) for one in tokens):
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
         return None
-    words = [one.get("token") for one in tokens]
+    words = [token.get("token") for token in tokens]
     if not all(isinstance(word, str) for word in words) or "".join(map(str, words)) != text:
         return None
     places: dict[int, Mapping[str, Any]] = {}

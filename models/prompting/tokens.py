@@ -69,8 +69,8 @@ def _tiled(model: str) -> tuple[int, int] | None:
 
 
 def _by_tiles(rule: tuple[int, int], longer: float, shorter: float) -> int:
-    whole, tile = rule
-    return whole + tile * math.ceil(min(longer, 2048) / 512) * math.ceil(shorter / 512)
+    base, tile = rule
+    return base + tile * math.ceil(min(longer, 2048) / 512) * math.ceil(shorter / 512)
 
 
 def most_text_tokens(text: str) -> int:

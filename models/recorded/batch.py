@@ -239,7 +239,7 @@ class PaidBatch:
 
     def _hand_over(self, requests: Sequence[Together], granted: dict[str, int]) -> Iterator[list[Question]]:
         """Request by request, to an oracle that tells when each leaves."""
-        groups = ([key for key in one.keys if key in granted] for one in requests)
+        groups = ([key for key in request.keys if key in granted] for request in requests)
         waiting = deque(group for group in groups if group)
         try:
             while waiting and not self._stopping:

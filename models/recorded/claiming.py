@@ -63,15 +63,18 @@ class Claiming:
         if not isinstance(oracle, TellsRequests):
             return [Together([key], [most]) for key, most in zip(keys, oracle.estimate(questions), strict=True)]
         planned = oracle.requests(questions, more=more)
-        return [Together([self._key_of(one) for one in each.questions], list(each.bounds)) for each in planned]
+        return [
+            Together([self._key_of(question) for question in each.questions], list(each.bounds)) for each in planned
+        ]
 
     def claim(self, requests: Sequence[Together]) -> Claimed:
         """Claim the questions of these requests. One that the budget does not cover whole is not begun."""
         recorded = self._recorded
+        bounds = {key: most for request in requests for key, most in zip(request.keys, request.bounds, strict=True)}
         claimed = self._store.claims.claim(
             recorded.run_id,
             recorded.scope,
-            [self._request(*each) for one in requests for each in zip(one.keys, one.bounds, strict=True)],
+            [self._request(key, most) for key, most in bounds.items()],
             owner=self._owner,
             lease_seconds=LEASE_SECONDS,
             budget=recorded.budget,
@@ -79,7 +82,6 @@ class Claiming:
         )
         if claimed.refused:
             self._release_torn(requests, claimed)
-        bounds = {key: most for one in requests for key, most in zip(one.keys, one.bounds, strict=True)}
         # A question that was claimed before may have the reservation of then.
         self._reserved |= {key: bounds[key] for key, fence in claimed.granted.items() if fence == 1}
         return claimed
@@ -87,7 +89,13 @@ class Claiming:
     def _release_torn(self, requests: Sequence[Together], claimed: Claimed) -> None:
         """Release what was claimed of requests of which a part was refused, unless a provider's batch holds it."""
         refused = set(claimed.refused)
-        torn = [key for one in requests if refused.intersection(one.keys) for key in one.keys if key in claimed.granted]
+        torn = [
+            key
+            for request in requests
+            if refused.intersection(request.keys)
+            for key in request.keys
+            if key in claimed.granted
+        ]
         released = set(torn).difference(self._store.claims.in_batches(torn)) if torn else set[str]()
         if released:
             self._store.claims.release(self._owner, released)
@@ -96,7 +104,7 @@ class Claiming:
 
     def shrunk(self, requests: Sequence[Together], refused: str) -> list[Together]:
         """Of the request with the question that was refused, as many as the rest of the budget covers together."""
-        keys = next(one.keys for one in requests if refused in one.keys)
+        keys = next(request.keys for request in requests if refused in request.keys)
         spent, reserved = self._store.runs.spent(self._recorded.scope)
         left = (self._recorded.budget or 0) - spent - reserved
         fits, few, many = list[Together](), 0, len(keys)

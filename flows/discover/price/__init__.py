@@ -4,7 +4,6 @@ from flows.discover.price.forecast import (
     RunForecast,
     forecast_discovery,
     price_of,
-    what_is_kept,
 )
 from flows.discover.price.rehearsal import (
     FOUND,

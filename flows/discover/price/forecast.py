@@ -315,21 +315,3 @@ def _given_price(prepared: Prepared, *, all_examples: bool) -> GivenPrice:
     rehearsal = RehearsedOracle(prepared.oracle, Measuring(prepared.dataset.examples))
     Panel(prepared.knowing(rehearsal), examples, votes).label(prepared.given_features)
     return replace(price, cost=rehearsal.total.times(len(rows) / len(examples)).cost)
-
-
-def what_is_kept(prepared: Prepared) -> str:
-    """One line: what the store holds already, and what is still to ask."""
-    expected = forecast_discovery(prepared)
-    left = f"up to {max(expected.calls - expected.kept, 0):,} to ask"
-    if expected.ended:
-        return f"kept {expected.kept:,} answers, nothing is left to ask"
-    if expected.most_left:
-        most = in_usd(expected.most_left, 2, at_most=True)
-        left += f", likely {in_usd(expected.left, 2, at_most=True)}, at most {most}"
-    budget = prepared.settings.budget_micro
-    if budget is not None and budget - expected.spent < expected.left:
-        left += f"; the budget of {in_usd(budget)} is less, so the last features may be labelled in part: ask fewer "
-        left += "questions with --queries"
-    if expected.kept:
-        return f"kept {expected.kept:,} answers, {left}"
-    return f"{expected.described_examples}, {expected.oracle}: {left}"

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.estimates import Case, cases, outcome_of
 from flows.__main__ import main
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery, what_is_kept
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Feature, Label, Measured
 from models.prices import parse_price
@@ -74,15 +74,6 @@ def test_a_crowd_with_a_server_that_was_never_probed_is_forecast_without_a_reque
     assert 0 < expected.left < expected.most_left
     if "people" in crowd:  # half of the labels, or those in doubt, at 5 cents each
         assert expected.price.likely.cost > 50_000
-
-
-def test_a_budget_that_is_less_than_the_likely_price_is_told_before_it_is_spent(
-    server: FakeOpenAI, tmp_path: Path
-) -> None:
-    said = [what_is_kept(prepare(settings_for(server, tmp_path, budget=budget))) for budget in ("0.0001", "1")]
-    told = "; the budget of 0.0001 USD is less, so the last features may be labelled in part: ask fewer questions"
-    assert [told in line for line in said] == [True, False], said
-    assert server.requests == []
 
 
 def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:

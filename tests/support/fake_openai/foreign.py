@@ -21,7 +21,7 @@ from models.prices import Price
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.label_forms import LABELLING
 from models.prompting.prompts import COMPARISONS
-from models.prompting.reasons import WHY
+from models.prompting.single_forms import WHY
 from sources import Dataset
 from tests.support.fake_openai.lifelike import VAGUE, Habits, LifelikeMind, LifelikeServer, meaning_of
 from tests.support.fake_openai.mind import Page, Shown, example_of_schema
@@ -29,8 +29,8 @@ from tests.support.fake_openai.server import CHAT, Rejected
 from tests.support.fake_openai.wire import Response
 
 OURS = {
-    *(wording for wordings in (*COMPARISONS.values(), *LABELLING.values()) for wording in wordings),
-    *(*WHY, *CHOOSING, EXCLUSIVE, SCALE),
+    *(wording for wordings in COMPARISONS.values() for wording in wordings),
+    *(*LABELLING, *WHY, *CHOOSING, EXCLUSIVE, SCALE),
 }
 SECOND_GROUP = re.compile(r"^Group B", re.MULTILINE)
 FIELDS = "Here is a description of each field: "  # how LOTUS lists what it wants

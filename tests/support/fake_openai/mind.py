@@ -25,7 +25,7 @@ from discovery.questions import Kind, differs_clearly
 from models.oracle.questions import MEAN_THE_SAME
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.prompts import COMPARISONS
-from models.prompting.reasons import WHY
+from models.prompting.single_forms import WHY
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
 SIGNATURE = (8, 8)

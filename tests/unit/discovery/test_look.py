@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discovery.look import FIRST_LOOK, LEFT, LOOK_EVERY, Look, TooLittle, judge, look_error, looks, order_to_tell
+from discovery.look import LEFT, LOOK_ERROR, TooLittle, judge, looks, order_to_tell
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Labels
 from discovery.simulation.rehearsal import rehearse
@@ -18,13 +18,9 @@ from discovery.simulation.worlds import skewed_world
 from discovery.strategies import make_strategy
 from tests.support.slow import slow
 
-GROWING = (48, None)  # looks of runs that were begun before there was `every`
-RULES = [(FIRST_LOOK, LOOK_EVERY), GROWING]
-Rule = tuple[int, int | None]
 
-
-def outcome(labels: Labels, counting: list[Labels], order: np.ndarray, rule: Rule = RULES[0]) -> TooLittle | None:
-    for look in looks(len(labels), *rule):
+def outcome(labels: Labels, counting: list[Labels], order: np.ndarray) -> TooLittle | None:
+    for look in looks(len(labels)):
         seen = np.full(len(labels), UNKNOWN, np.int8)
         seen[order[: look.size]] = labels[order[: look.size]]
         verdict = judge(seen, counting, look)
@@ -41,15 +37,14 @@ def with_ones(n: int, count: int, rng: np.random.Generator) -> Labels:
 
 @pytest.mark.parametrize("n", [30, 1000, *slow(100, 200)])
 @pytest.mark.parametrize("known", [0, 6])
-@pytest.mark.parametrize("rule", RULES)
-def test_a_feature_that_only_just_counts_is_lost_no_more_often_than_stated(n: int, known: int, rule: Rule) -> None:
-    rng, lost, times, error = np.random.default_rng([n, known]), 0, 400, look_error(rule[1])
+def test_a_feature_that_only_just_counts_is_lost_no_more_often_than_stated(n: int, known: int) -> None:
+    rng, lost, times = np.random.default_rng([n, known]), 0, 400
     features = [(rng.random(n) < 0.4).astype(np.int8) for _ in range(known)]
     for _ in range(times):
         labels = with_ones(n, ceil(n / 10), rng)
         assert interesting(labels)
-        lost += outcome(labels, [], order_to_tell(n, features, rng), rule) is not None
-    assert lost / times <= error + 3 * (error * (1 - error) / times) ** 0.5
+        lost += outcome(labels, [], order_to_tell(n, features, rng)) is not None
+    assert lost / times <= LOOK_ERROR + 3 * (LOOK_ERROR * (1 - LOOK_ERROR) / times) ** 0.5
 
 
 @pytest.mark.parametrize(("n", "of"), [(20, 20), (30, 30), (40, 40), (22, 40)])
@@ -57,14 +52,13 @@ def test_of_all_orders_no_larger_share_loses_a_feature_that_only_just_counts(n: 
     stops = [(look.size, look.few) for look in looks(n, of=of)]
     orders = [*combinations(range(of), ceil(of / 10))]  # the places of the examples that have it
     lost = sum(any(sum(place < size for place in order) <= few for size, few in stops) for order in orders)
-    assert 0 < lost / len(orders) <= look_error(LOOK_EVERY)
+    assert 0 < lost / len(orders) <= LOOK_ERROR
 
 
 @pytest.mark.parametrize(("n", "share"), [(100, 0.25), (1000, 0.18)])
-@pytest.mark.parametrize("rule", RULES)
-def test_a_feature_that_counts_by_more_is_hardly_ever_lost(n: int, share: float, rule: Rule) -> None:
+def test_a_feature_that_counts_by_more_is_hardly_ever_lost(n: int, share: float) -> None:
     rng = np.random.default_rng(n)
-    lost = [outcome(with_ones(n, round(share * n), rng), [], order_to_tell(n, [], rng), rule) for _ in range(300)]
+    lost = [outcome(with_ones(n, round(share * n), rng), [], order_to_tell(n, [], rng)) for _ in range(300)]
     assert sum(one is not None for one in lost) <= 3
 
 
@@ -83,11 +77,10 @@ def test_what_is_dropped_says_why_and_never_counts_on_what_was_seen(seed: int, n
             assert not (interesting(labels) and distinct(labels, [kept]))
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_most_of_what_is_far_from_counting_is_dropped_at_the_first_look(rule: Rule) -> None:
-    rng, first = np.random.default_rng(3), looks(2000, *rule)[0].size
+def test_most_of_what_is_far_from_counting_is_dropped_at_the_first_look() -> None:
+    rng, first = np.random.default_rng(3), looks(2000)[0].size
     assert first <= 64
-    seen = [outcome(with_ones(2000, 10, rng), [], order_to_tell(2000, [], rng), rule) for _ in range(100)]
+    seen = [outcome(with_ones(2000, 10, rng), [], order_to_tell(2000, [], rng)) for _ in range(100)]
     assert sum(one is not None and one.seen == first for one in seen) > 55
 
 
@@ -109,17 +102,8 @@ def test_the_order_holds_every_example_once_and_spreads_known_features_evenly(se
         assert max(half) < 0.25
 
 
-def test_small_sets_are_not_looked_at_and_looks_grow() -> None:
-    assert looks(1) == looks(1, *GROWING) == ()
-    sizes = [look.size for look in looks(2000, *GROWING)]
-    assert sizes[0] == 48
-    assert all(after >= 1.4 * before for before, after in pairwise(sizes))
-
-
-def test_looks_of_runs_that_were_begun_before_stay_as_they_were() -> None:
-    assert looks(100, *GROWING) == (Look(34, 0, 3.4), Look(51, 2, 5.1), Look(77, 5, 7.7))
-    assert [(look.size, look.few) for look in looks(120, *GROWING, of=2000)] == [(40, 0), (60, 1), (90, 3), (120, 6)]
-    assert [(look.size, look.few) for look in looks(145, *GROWING)] == [(48, 1), (72, 4), (108, 8)]
+def test_a_single_example_is_not_looked_at() -> None:
+    assert looks(1) == ()
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,22 +119,21 @@ def test_every_look_can_stop_something_and_leaves_something_to_save(n: int, more
 
 
 @pytest.mark.parametrize("every", [400, 4_000])
-@pytest.mark.parametrize("rule", RULES)
-def test_of_a_random_part_of_more_examples_no_more_is_lost_than_stated(every: int, rule: Rule) -> None:
-    n, times, lost, error = 120, 400, 0, look_error(rule[1])
+def test_of_a_random_part_of_more_examples_no_more_is_lost_than_stated(every: int) -> None:
+    n, times, lost = 120, 400, 0
     rng = np.random.default_rng(every)
     for _ in range(times):
         labels = with_ones(every, ceil(every / 10), rng)[:n]
         order = order_to_tell(n, [], rng)
-        for look in looks(n, *rule, of=every):
+        for look in looks(n, of=every):
             seen = np.full(n, UNKNOWN, np.int8)
             seen[order[: look.size]] = labels[order[: look.size]]
             verdict = judge(seen, [], look)
             lost += isinstance(verdict, TooLittle)
             if verdict is not False:
                 break
-    assert looks(n, *rule, of=every)[-1].size == n
-    assert lost / times <= error + 3 * (error * (1 - error) / times) ** 0.5
+    assert looks(n, of=every)[-1].size == n
+    assert lost / times <= LOOK_ERROR + 3 * (LOOK_ERROR * (1 - LOOK_ERROR) / times) ** 0.5
 
 
 def test_words_say_what_was_seen() -> None:

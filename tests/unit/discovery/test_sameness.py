@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from discovery import LabelNoise, Labels, Likeness, chance_of_same, is_in_doubt, label_odds
-from discovery.sameness import COINCIDENCE, SAME_FROM
-from discovery.wording import Described, likeness
+from discovery.duplicates import COINCIDENCE, SAME_FROM, Described, likeness
 
 Rng = np.random.Generator
 

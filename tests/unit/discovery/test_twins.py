@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discovery.duplicates import Twin, correlations, find_twin, normalised, same_name
 from discovery.questions import UNKNOWN, Labels
-from discovery.twins import Twin, correlations, find_twin, normalised, same_name
 from tests.support.run_folders import random_matrix
 
 

@@ -23,11 +23,6 @@ def test_it_stands_in_place_of_what_was_said_at_the_start() -> None:
     assert "names of people" in after
 
 
-def test_another_text_is_another_question_and_none_is_the_question_as_ever() -> None:
-    assert "about" not in ASKED.content
-    assert TOLD.content == ASKED.content | {"about": "letters of complaint"}
-
-
 def test_people_are_told_too() -> None:
     assert _content(TOLD, Brief("letters of all kinds"))["about"] == "letters of complaint"
     assert _content(ASKED, Brief("letters of all kinds"))["about"] == "letters of all kinds"

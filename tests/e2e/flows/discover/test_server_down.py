@@ -32,7 +32,7 @@ Printed = pytest.CaptureFixture[str]
 
 
 def openai(base_url: str) -> str:
-    patience = "attempts=2&retry_delay=0.01&batch_poll=0.01&labels_per_request=4&prompts=1"
+    patience = "attempts=2&retry_delay=0.01&batch_poll=0.01&labels_per_request=4"
     return f"openai:gpt-4o-mini?base_url={base_url}&price={PRICE}&{patience}"
 
 

@@ -55,10 +55,9 @@ def user_texts(server: FakeOpenAI, path: str = CHAT) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_comparisons_and_labels_begin_with_it(dataset: Path, version: int) -> None:
+def test_comparisons_and_labels_begin_with_it(dataset: Path) -> None:
     with FakeOpenAI(Mind(WORDS)) as server:
-        discovered(server, dataset, f"&prompts={version}", about=ABOUT, avoid="brand names")
+        discovered(server, dataset, about=ABOUT, avoid="brand names")
         texts = user_texts(server)
     assert texts
     compared = [text for text in texts if "Known features" in text or "Example B" in text]

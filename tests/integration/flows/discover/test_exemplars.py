@@ -11,8 +11,7 @@ import pytest
 
 from discovery.questions import Kind
 from flows.discover.flow import run_discovery
-from flows.discover.outcome import Outcome
-from flows.discover.outcome.answer_rows import answers_in_order
+from flows.discover.outcome import Outcome, answers_in_order
 from flows.discover.preparation import prepare
 from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
@@ -78,10 +77,10 @@ def label_questions(outcome: Outcome) -> list[Label]:
     ]
 
 
-@pytest.mark.parametrize(("version", "decisions"), [(1, False), (2, False), (2, True)])
-def test_models_are_shown_what_the_feature_was_found_by(dataset: Path, version: int, decisions: bool) -> None:
+@pytest.mark.parametrize("decisions", [False, True])
+def test_models_are_shown_what_the_feature_was_found_by(dataset: Path, decisions: bool) -> None:
     with FakeOpenAI(Mind(WORDS), Abilities(decisions=decisions)) as server:
-        outcome = discovered(server, dataset, f"&prompts={version}", exemplars=3)
+        outcome = discovered(server, dataset, exemplars=3)
         shown = [body for body in label_bodies(server, DECISIONS if decisions else CHAT) if "Lacks " in body]
     assert shown
     for finding in outcome.progress.findings:
@@ -144,14 +143,13 @@ def test_labels_that_show_different_exemplars_do_not_share_a_request() -> None:
     assert sum(map(len, released)) == 8
     for group in released:
         assert len({label.exemplars for label in group}) == 1
-        label_form(arranged(group, 2), 2)
+        label_form(arranged(group))
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_hostile_exemplars_stay_in_their_quotation(version: int) -> None:
+def test_hostile_exemplars_stay_in_their_quotation() -> None:
     bad = texts(1)[0].__class__("bad", "0" * 64, text=HOSTILE)
     label = Label(Feature("cat", "A cat.", (Exemplar(bad, True),), 1), texts(2)[1])
-    for messages in (label_form([label], version).messages, material_messages([label]), yes_no_messages(label)):
+    for messages in (label_form([label]).messages, material_messages([label]), yes_no_messages(label)):
         system, user = messages
         [line] = [line for line in user.text.split("\n") if line.startswith("Has ")]
         assert json.loads(line[line.index(': "x') + 2 :]) == HOSTILE
@@ -163,7 +161,7 @@ def test_hostile_exemplars_stay_in_their_quotation(version: int) -> None:
 def test_pictures_are_shown_as_pictures(tmp_path: Path) -> None:
     red, green, blue = (picture_example(tmp_path, colour) for colour in ("red", "green", "blue"))
     label = Label(Feature("red", "It is red.", (Exemplar(red, True), Exemplar(green, False)), 2), blue)
-    for messages in (label_form([label], 2).messages, yes_no_messages(label)):
+    for messages in (label_form([label]).messages, yes_no_messages(label)):
         pictures = [part.example for part in messages[-1].parts if isinstance(part, ImagePart)]
         assert pictures == [red, green, blue]
 

@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
-from flows.discover.outcome import Outcome
-from flows.discover.outcome.answer_rows import answers_in_order
+from flows.discover.outcome import Outcome, answers_in_order
 from flows.discover.preparation import prepare
 from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings

@@ -57,7 +57,8 @@ def test_a_question_brings_several_features_and_what_surely_does_not_count_is_no
     assert summary.looked_at is not None
     assert summary.features > 1.5 * summary.queries
     assert summary.per_question.features == pytest.approx(summary.features / summary.queries, abs=0.001)
-    assert table["cost_usd"].sum() == pytest.approx(summary.cost_usd), "every cent falls to one feature"
+    questions = 0.001 * summary.queries  # all else falls to features, and of these what brought new ones
+    assert summary.cost_usd - questions < table["cost_usd"].sum() <= summary.cost_usd + 1e-9
     looked = table[table["look"] != ""]
     assert len(looked) == summary.looked_at.features > 0
     assert not (looked["interesting"] & looked["distinct"]).any()
@@ -151,27 +152,10 @@ def test_defaults_are_the_papers_for_its_strategies_and_for_people(tmp_path: Pat
         resolved(oracle="human", per_question=2)
 
 
-def test_settings_that_are_as_they_always_were_keep_the_scope_of_earlier_runs(tmp_path: Path) -> None:
-    prepared = prepare(settings(tmp_path))
-    before = settings(tmp_path).scope(prepared.dataset, prepared.oracle)
-    assert (
-        prepared.scope == before == settings(tmp_path, per_question=1, look=0).scope(prepared.dataset, prepared.oracle)
-    )
-    assert settings(tmp_path, per_question=2).scope(prepared.dataset, prepared.oracle) != before
-
-
-def test_a_run_that_was_begun_before_there_was_look_every_goes_on_as_it_began(found: Path, run: Run) -> None:
-    kept = json.loads((run.folder / "run.json").read_text())["settings"]
-    assert kept.pop("look_every") is None
-    assert run.summary.looked_at is not None
-    assert run.summary.looked_at.error == 0.2
-    again = DiscoverSettings.model_validate(kept | {"out": str(found / "go on")})
-    run_discovery(prepare(again), run_id="go on")
-    gone_on = Run(found / "go on")
-    assert gone_on.summary.paid_calls == 0
-    pd.testing.assert_frame_equal(gone_on.labels, run.labels)
-    with pytest.raises(RunError, match=r"holds another run \(without look-every\)"):
-        discover(found, per_question=4, look=36, look_every=10)
+def test_other_looks_are_another_run(found: Path, run: Run) -> None:
+    assert run.summary.settings["look_every"] == 10
+    with pytest.raises(RunError, match=r"holds another run \(with look-every 10\)"):
+        discover(found, per_question=4, look=48, look_every=20)
     with pytest.raises(UsageError, match="--look-every 10 is for looks: give --look 36 too"):
         prepare(settings(found, look_every=10))
 

@@ -92,7 +92,6 @@ def test_a_working_set_is_compared_and_all_are_labelled_in_whole_rows(server: Fa
 @pytest.mark.parametrize(
     "changes",
     [
-        {"oracle": "PAID&prompts=1"},  # goes on as it began
         {"oracle": "FREE"},
         {"oracle": "PAID&grouping=none"},  # nothing is saved by rows
         {"oracle": "PAID&grouping=feature"},

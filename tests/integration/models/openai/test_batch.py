@@ -51,15 +51,6 @@ def test_comparisons_do_not_wait_for_the_batch(server: FakeOpenAI) -> None:
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-def test_results_in_another_order_and_of_another_batch_shift_nothing(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(shuffled=True, foreign=True)
-    with oracle_of(server, labels_per_request=3) as oracle:
-        answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(answers) == 160
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-
-
 def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
     server.batches.manners = BatchManners(expired=0.4, seed=1)
     with oracle_of(server, labels_per_request=3, attempts=12) as oracle:

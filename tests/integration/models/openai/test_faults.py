@@ -70,17 +70,6 @@ def test_a_refused_group_is_split_until_the_others_are_answered(
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-def test_labels_that_a_reply_leaves_out_are_asked_again_and_no_row_is_shifted(
-    server: FakeOpenAI, oracle_of: Build
-) -> None:
-    oracle = oracle_of()
-    server.script(CHAT, ["half the labels", "half the labels", None])
-    answers = asked(oracle, [*labels(["dog"], EXAMPLES[:16])])
-    assert wrong(answers) == []
-    assert server.count(CHAT) == 4
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-
-
 @pytest.mark.parametrize("fault", ["no usage", "absurd usage"])
 def test_a_reply_without_credible_usage_is_booked_at_its_bound(
     server: FakeOpenAI, oracle_of: Build, fault: str

@@ -1,39 +1,20 @@
-"""Prompts of labels on the wire: version 1 as it was, and version 2 such that a provider's cache hits."""
+"""Prompts of labels on the wire: texts share requests, and a provider's cache hits."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
-from models.oracle import Feature, Label, digest_of
+from models.oracle import Feature, Label
 from models.prices import Price
-from models.prompting.label_forms import arranged, label_form
 from sources import load_dataset
-from sources.dataset import Example
 from tests.support.fake_openai import CHAT, FakeOpenAI, Habits, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
-VERSION_1 = "8ce34f0d15199b21e0899b6442d51c6cdd616ed15fdd4c216896acc6be59bc11"  # written down before there was another
-
-
-def test_prompts_of_version_1_are_what_they_were() -> None:
-    def example(name: str) -> Example:
-        return Example(name, name * 8, text=f"the words of {name}")
-
-    made = {}
-    for voter in range(4):
-        row = [Label(Feature(name, f"It has a {name}."), example("a"), voter) for name in ("hat", "beard", "scarf")]
-        column = [Label(Feature("hat", "It has a hat."), example(name), voter) for name in "abc"]
-        for name, asked in (("row", row), ("column", column)):
-            form = label_form(arranged(asked, 1), 1)
-            content: list[Any] = [[(message.role, message.text) for message in form.messages], form.schema]
-            made[f"{name} {voter}"] = digest_of(content)[:16]
-    assert digest_of(made) == VERSION_1
 
 
 def test_several_short_texts_share_a_request_with_all_their_features(server: FakeOpenAI) -> None:
@@ -57,18 +38,17 @@ def test_cells_that_a_reply_lacks_or_garbles_are_asked_again_and_shift_no_other(
     assert len(answers) == 160
 
 
-@pytest.mark.parametrize("prompts", [1, 2])
-def test_one_request_goes_ahead_and_the_others_find_its_beginning_in_the_cache(prompts: int) -> None:
+def test_one_request_goes_ahead_and_the_others_find_its_beginning_in_the_cache() -> None:
     dataset = load_dataset("datasets/zoo")
     exact = Habits(prose=0, too_many=0, broken=0, slow=0, seconds=0.02)
     features = [Feature(f"trait number {number}", f"The animal shows trait number {number}.") for number in range(45)]
     asked = [Label(feature, example) for example in dataset.examples[:40] for feature in features]
     with LifelikeServer(dataset, exact, price=PRICE) as server:
-        config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, prompts=prompts, concurrency=8)
+        config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, concurrency=8)
         with OpenAIOracle(config) as oracle:
             answers = list(oracle.ask(asked))
         cached = [charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book_of_questions]
         assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
     assert len(answers) == len(asked)
-    assert len(cached) == 8 if prompts == 2 else len(cached) > 80
-    assert sum(tokens >= 1024 for tokens in cached) == (7 if prompts == 2 else 0)
+    assert len(cached) == 8
+    assert sum(tokens >= 1024 for tokens in cached) == 7

@@ -16,11 +16,10 @@ import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
-from models.keys import question_key
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Remembered
-from models.oracle import Answer, Compare, Label, Oracle, OracleError, OracleUnavailable, Question, Verdict, connect
+from models.oracle import Answer, Compare, Label, OracleError, OracleUnavailable, Question, Verdict, connect
 from models.prices import Price
 from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
@@ -92,13 +91,6 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
     assert dict(oracle.identity.parameters)["labels"] == ("decisions" if level == "decisions" else "chat")
 
 
-def test_the_oracle_is_an_oracle(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle: Oracle = oracle_of()
-    connect(oracle)
-    assert str(oracle.identity) == "openai:gpt-4o-mini"
-    assert len({question_key(oracle.identity, question) for question in labels(["cat"], EXAMPLES)}) == 32
-
-
 def test_features_say_who_has_them(oracle_of: Callable[..., OpenAIOracle]) -> None:
     for voter in range(6):
         question = Compare(Kind.TWO_OF_THREE, (EXAMPLES[1], EXAMPLES[2], EXAMPLES[3]), known=("cat",), voter=voter)
@@ -124,32 +116,16 @@ def test_decisions_give_probabilities_and_take_many_features_at_once(
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-@pytest.mark.parametrize(
-    ("prompts", "grouping", "requests"),
-    [
-        *[(1, "auto", 4), (1, "feature", 4), (1, "example", 32), (1, "none", 64)],
-        *[(2, "auto", 2), (2, "feature", 4), (2, "example", 32), (2, "none", 64)],
-    ],
-)
+@pytest.mark.parametrize(("grouping", "requests"), [("auto", 2), ("feature", 4), ("example", 32), ("none", 64)])
 def test_labels_travel_together_as_configured(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], prompts: int, grouping: str, requests: int
+    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], grouping: str, requests: int
 ) -> None:
-    oracle = oracle_of(grouping=grouping, prompts=prompts)
+    oracle = oracle_of(grouping=grouping)
     oracle.connect()
     before = server.count(CHAT)
     answers = list(oracle.ask(labels(["cat", "bird"], EXAMPLES)))
     assert wrong(answers) == []
     assert server.count(CHAT) - before == requests
-
-
-def test_grouped_labels_take_fewer_tokens_at_equal_answers(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    def asked(grouping: str) -> tuple[dict[Question, Verdict], int]:
-        answers = list(oracle_of(grouping=grouping).ask(labels(["cat", "bird"], EXAMPLES)))
-        return {a.question: a.verdict for a in answers}, sum(a.usage.input_tokens for a in answers)
-
-    alone, together = asked("none"), asked("auto")
-    assert alone[0] == together[0]
-    assert together[1] < alone[1] / 3
 
 
 def test_questions_are_pulled_as_there_is_room_and_never_far_ahead(

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from discovery.questions import UNKNOWN, Comparison, Kind, Labels, Strategy, StrategyError
+from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.simulation.rehearsal import Labelling, rehearse
 from discovery.simulation.worlds import BINARY_SHAPES, binary_tree, independent_features
@@ -68,20 +68,6 @@ def test_an_adaptive_strategy_asks_every_question_that_nothing_settles_and_no_ot
     everything = {Comparison(kind, examples) for examples in combinations(range(n), size)}
     assert {q for q in everything - asked if not settled(np.array(known).T, q)} == set()
     assert strategy.unresolved == 0.0
-
-
-def test_none_settles_that_triple_only() -> None:
-    strategy = make_strategy("adaptive-triple", 5, np.random.default_rng(0))
-    (question,) = strategy.next_questions(1)
-    strategy.learn(question, [], [])
-    assert strategy.unresolved == pytest.approx(9 / 10)
-
-
-def test_a_triple_whose_answer_does_not_settle_it_is_not_asked_again() -> None:
-    strategy = make_strategy("adaptive-triple", 3, np.random.default_rng(0))
-    (question,) = strategy.next_questions(1)
-    strategy.learn(question, ["noise"], [np.zeros(3, dtype=np.int8)])
-    assert strategy.next_questions(1) == []
 
 
 def test_beyond_exhaustion_it_asks_for_another_feature_where_the_fewest_settle_the_question() -> None:
@@ -195,8 +181,3 @@ def test_the_impossible_is_refused_in_one_line(name: str, n: int, options: dict[
     with pytest.raises(StrategyError, match=message) as error:
         make_strategy(name, n, np.random.default_rng(0), **options)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)
-
-
-def test_a_strategy_is_what_the_protocol_says() -> None:
-    strategy: Strategy = make_strategy("adaptive-triple", 9, np.random.default_rng(0))
-    assert strategy.unresolved == 1.0

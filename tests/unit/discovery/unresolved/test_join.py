@@ -53,12 +53,6 @@ def test_examples_without_any_label_are_compared_with_all() -> None:
     assert survey(labels, 10_000).total == count_unresolved_triples(labels) == expected
 
 
-def test_alike_examples_are_counted_as_one_pattern() -> None:
-    labels = packed(60, 3, 0.05, seed=2)
-    everything = all_triples(60)
-    assert count_unresolved_triples(labels) == labels.unresolved_triples(*everything).size
-
-
 def test_a_survey_counts_on_when_there_are_too_many_to_list() -> None:
     labels = packed(40, 3, 0.0, seed=3)
     found = survey(labels, limit=20)

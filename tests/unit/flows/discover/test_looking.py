@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discovery import FIRST_LOOK, LOOK_EVERY, UNKNOWN, Labels, looks
+from discovery import FIRST_LOOK, UNKNOWN, Labels, looks
 from flows.discover.looking import FindSame, FirstLooks, LookedAt, Rows
 from models import Ballot, Feature, Labelled, Panel
 from models.oracle import BudgetExhausted
@@ -28,14 +28,15 @@ class Asked:
         return Labelled(labelled.ballots, BudgetExhausted("used up") if self.until <= 0 else None)
 
     def look(
-        self, names: str, known: list[tuple[str, Labels]] | None = None, number: int = 0, labelled: int = N
+        self,
+        names: str,
+        known: list[tuple[str, Labels]] | None = None,
+        number: int = 0,
+        labelled: int = N,
+        same: FindSame = lambda _: ({}, None),
     ) -> LookedAt:
         features = [Feature(f"feature {name}") for name in names]
-        return FirstLooks(len(self.panel.examples), labelled, 48, 5, self).of(features, known or [], number)
-
-    def look_often(self, names: str, same: FindSame = lambda _: ({}, None)) -> LookedAt:
-        features = [Feature(f"feature {name}") for name in names]
-        return FirstLooks(N, N, FIRST_LOOK, 5, self, LOOK_EVERY).of(features, [], 0, same)
+        return FirstLooks(N, labelled, FIRST_LOOK, 5, self).of(features, known or [], number, same)
 
 
 def truth_of(*shares: float) -> Labels:
@@ -68,9 +69,9 @@ def test_the_same_as_a_known_one_is_reported_by_name_and_so_are_two_new_ones_tha
     truth = truth_of(0.4, 0.4, 0.5)
     truth[:, 1] = truth[:, 0]
     known = [("spotted", truth[:, 0])]
-    assert Asked(truth).look("bc", known).dropped == {0: "same as spotted: differs on 0 of 40 examples"}
+    assert Asked(truth).look("bc", known).dropped == {0: "same as spotted: differs on 0 of 36 examples"}
     together = Asked(truth).look("abc").dropped
-    assert together == {1: "same as feature a: differs on 0 of 40 examples"}
+    assert together == {1: "same as feature a: differs on 0 of 36 examples"}
 
 
 def test_the_same_questions_come_up_again_and_other_rounds_look_at_other_examples() -> None:
@@ -86,7 +87,7 @@ def test_what_ends_it_keeps_the_labels_that_came() -> None:
     found = asked.look("ab")
     assert isinstance(found.stopped, BudgetExhausted)
     assert len(asked.rows) == 1
-    assert all((ballot.labels != UNKNOWN).sum() == 40 for ballot in found.ballots)
+    assert all((ballot.labels != UNKNOWN).sum() == 36 for ballot in found.ballots)
     assert not found.dropped
 
 
@@ -110,13 +111,13 @@ def test_where_more_is_labelled_later_a_look_at_all_that_is_compared_may_still_d
 
 def test_looks_after_every_few_examples_ask_each_label_once_and_end_when_nothing_can_be_dropped_any_more() -> None:
     asked = Asked(truth_of(0.5, 0.02, 0.4, 0.09))
-    found = asked.look_often("abcd")
+    found = asked.look("abcd")
     assert set(found.dropped) >= {1}
     assert sorted(row for _, rows in asked.rows for row in rows) == list(range(N))
     known = sum(int((ballot.labels != UNKNOWN).sum()) for ballot in found.ballots)
     assert sum(len(names) * len(rows) for names, rows in asked.rows) == known
     clear = Asked(truth_of(0.5, 0.4))
-    clear.look_often("ab")
+    clear.look("ab")
     assert len(clear.rows) < len(asked.rows) <= len(looks(N)) + 1
 
 
@@ -124,7 +125,7 @@ def test_a_feature_is_held_against_new_ones_that_are_sure_to_count_too() -> None
     truth = truth_of(0.5, 0.5)
     truth[:, 1] = truth[:, 0]
     truth[np.random.default_rng(2).choice(N, 3, replace=False), 1] ^= 1
-    dropped = Asked(truth).look_often("ab").dropped
+    dropped = Asked(truth).look("ab").dropped
     assert list(dropped) == [1]
     assert dropped[1].startswith("same as feature a: differs on ")
 
@@ -136,6 +137,6 @@ def test_what_means_the_same_is_asked_at_some_of_the_looks_only() -> None:
         times.append(int((ballots[0].labels != UNKNOWN).sum()))
         return {}, None
 
-    Asked(truth_of(0.1)).look_often("a", same)
+    Asked(truth_of(0.1)).look("a", same=same)
     assert times
     assert set(times) <= {look.size for look in looks(N) if look.meaning}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.label_groups import Grouping, Groups, LabelBlocks, LabelGroups, rectangles
+from models.openai.label_groups import Grouping, LabelBlocks, rectangles
 from models.oracle import Feature, Label
 from models.prompting.label_forms import arranged, label_form
 from sources.dataset import Example
@@ -21,11 +21,7 @@ def label(feature: int, example: int, voter: int = 0) -> Label:
     return Label(Feature(f"f{feature}"), EXAMPLES[example], voter)
 
 
-def gathered(labels: Iterable[Label], grouping: Grouping = "auto", size: int = 5) -> list[list[Label]]:
-    return released(LabelGroups(grouping, size), labels)
-
-
-def released(waiting: Groups, labels: Iterable[Label]) -> list[list[Label]]:
+def released(waiting: LabelBlocks, labels: Iterable[Label]) -> list[list[Label]]:
     for one in labels:
         waiting.add(one)
     groups = waiting.release(partial=True)
@@ -47,46 +43,10 @@ def shapes(groups: list[list[Label]]) -> list[tuple[int, int]]:
     return [(len({one.example.id for one in group}), len({one.feature for one in group})) for group in groups]
 
 
-def test_one_feature_with_many_examples_goes_in_full_groups() -> None:
-    groups = gathered(label(0, example) for example in range(12))
-    assert [len(group) for group in groups] == [5, 5, 2]
-
-
-def test_one_example_with_many_features_goes_together() -> None:
-    groups = gathered(label(feature, 7) for feature in range(5))
-    assert [len(group) for group in groups] == [5]
-
-
-def test_the_larger_company_wins() -> None:
-    labels = [label(feature, 0) for feature in range(5)] + [label(0, example) for example in range(1, 3)]
-    assert [len(group) for group in gathered(labels)] == [5, 2]
-
-
-def test_groups_that_are_not_full_wait() -> None:
-    waiting = LabelGroups("auto", 5)
-    for example in range(7):
-        waiting.add(label(0, example))
-    assert [len(group) for group in waiting.release(partial=False)] == [5]
-    assert len(waiting) == 2
-    assert waiting.release(partial=False) == []
-
-
-def test_nothing_travels_together_where_that_is_not_wanted() -> None:
-    groups = gathered((label(0, example) for example in range(4)), "none", size=20)
-    assert [len(group) for group in groups] == [1, 1, 1, 1]
-
-
-@pytest.mark.parametrize(("grouping", "sizes"), [("example", [2, 2, 2]), ("feature", [3, 3])])
+@pytest.mark.parametrize(("grouping", "sizes"), [("none", [1] * 6), ("example", [2, 2, 2]), ("feature", [3, 3])])
 def test_the_form_can_be_chosen(grouping: Grouping, sizes: list[int]) -> None:
     labels = [label(feature, example) for feature in range(2) for example in range(3)]
-    assert [len(group) for group in gathered(labels, grouping, size=20)] == sizes
-
-
-def test_one_example_may_take_more_features_than_a_feature_takes_examples() -> None:
-    waiting = LabelGroups("auto", 5, most_per_example=400)
-    for feature in range(30):
-        waiting.add(label(feature, 0))
-    assert [len(group) for group in waiting.release(partial=True)] == [30]
+    assert [len(group) for group in released(LabelBlocks(grouping, 20), labels)] == sizes
 
 
 LABELS = st.builds(label, st.integers(0, 4), st.integers(0, 8), st.integers(0, 1))
@@ -96,15 +56,13 @@ LABELS = st.builds(label, st.integers(0, 4), st.integers(0, 8), st.integers(0, 1
 def test_every_label_leaves_once_in_a_group_that_one_request_can_carry(
     labels: list[Label], grouping: Grouping, size: int
 ) -> None:
-    versions: list[tuple[int, Groups]] = [(1, LabelGroups(grouping, size)), (2, LabelBlocks(grouping, size, row=size))]
-    for version, waiting in versions:
-        groups = released(waiting, labels)
-        left = [one for group in groups for one in group]
-        assert sorted(map(repr, left)) == sorted(map(repr, labels))
-        for group in groups:
-            assert len(group) <= size
-            assert len({one.voter for one in group}) == 1
-            label_form(arranged(group, version), version)
+    groups = released(LabelBlocks(grouping, size, row=size), labels)
+    left = [one for group in groups for one in group]
+    assert sorted(map(repr, left)) == sorted(map(repr, labels))
+    for group in groups:
+        assert len(group) <= size
+        assert len({one.voter for one in group}) == 1
+        label_form(arranged(group))
 
 
 def test_the_features_of_a_picture_travel_in_one_request_and_pictures_one_by_one() -> None:
@@ -155,8 +113,8 @@ def test_rows_that_lack_some_labels_travel_by_themselves() -> None:
 
 @given(st.lists(LABELS, max_size=40, unique=True))
 def test_whatever_is_left_to_ask_falls_into_parts_that_one_request_can_carry(labels: list[Label]) -> None:
-    ordered = arranged(asked, 2) if (asked := [one for one in labels if not one.voter]) else []
+    ordered = arranged(asked) if (asked := [one for one in labels if not one.voter]) else []
     parts = rectangles(ordered)
     assert sorted(place for part in parts for place in part) == list(range(len(ordered)))
     for part in parts:
-        label_form([ordered[place] for place in part], 2)
+        label_form([ordered[place] for place in part])

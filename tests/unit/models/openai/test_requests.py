@@ -34,7 +34,6 @@ comparisons = st.builds(lambda first: Compare(Kind.TWO_OF_THREE, tuple(TEXTS[fir
 asked = st.lists(labels | comparisons, min_size=1, max_size=80, unique=True)
 ways = st.fixed_dictionaries(
     {
-        "prompts": st.sampled_from([1, 2]),
         "grouping": st.sampled_from(["auto", "example", "feature", "none"]),
         "provider_batch": st.booleans(),
         "labels_per_request": st.sampled_from([None, 1, 4, 50]),
@@ -60,7 +59,7 @@ def test_every_question_is_in_one_request_and_reserves_its_share_of_it(
         for question, share in zip(request.questions, request.bounds, strict=True):
             assert share <= bounds.weight(question) <= bounds.price(question)  # alone it costs no less
         together = [one for one in request.questions if isinstance(one, Label)]
-        if together and bounds.config.prompts > 1:
+        if together:
             assert len(rectangles(together)) == 1  # one request can carry them
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discovery.questions import Kind
 from models.openai.session import CHAT
 from models.oracle import Compare, Feature, Label
-from models.prompting.label_forms import VERSIONS, label_form
+from models.prompting.label_forms import label_form
 from models.prompting.prompts import (
     ImagePart,
     Message,
@@ -101,26 +101,26 @@ def test_a_comparison_keeps_its_shape(kind: Kind, words: str, known: list[str], 
     assert page.known == [encodable(name) for name in known]
 
 
-def messages_of(labels: list[Label], version: int) -> list[Message]:
-    return label_form(labels, version).messages
+def messages_of(labels: list[Label]) -> list[Message]:
+    return label_form(labels).messages
 
 
-@given(HOSTILE, HOSTILE, HOSTILE, st.integers(0, 5), st.sampled_from(VERSIONS))
-def test_labels_keep_their_shape(words: str, name: str, definition: str, voter: int, version: int) -> None:
+@given(HOSTILE, HOSTILE, HOSTILE, st.integers(0, 5))
+def test_labels_keep_their_shape(words: str, name: str, definition: str, voter: int) -> None:
     name, definition = name[:12_000], definition[:12_000]
     feature, other = Feature(name, definition), Feature("other", "It is another.")
     plain = Feature("a", "b")
     one_example = [Label(feature, text(words), voter), Label(other, text(words), voter)]
     like = [Label(plain, text("a"), voter), Label(other, text("a"), voter)]
-    messages = messages_of(one_example, version)
-    assert_harmless(messages, messages_of(like, version))
+    messages = messages_of(one_example)
+    assert_harmless(messages, messages_of(like))
     page = read_page(in_chat(messages))
     assert [shown.text for shown in page.examples] == [read_back(words)]
     assert list(page.features) == ["1", "2"]
     assert page.features["1"] == {"name": encodable(name), "definition": encodable(definition)}
     one_feature = [Label(feature, text(words), voter), Label(feature, text("b" + words), voter)]
-    messages = messages_of(one_feature, version)
-    assert_harmless(messages, messages_of([Label(plain, text(said), voter) for said in "ab"], version))
+    messages = messages_of(one_feature)
+    assert_harmless(messages, messages_of([Label(plain, text(said), voter) for said in "ab"]))
     page = read_page(in_chat(messages))
     assert [shown.text for shown in page.examples] == [read_back(words), read_back("b" + words)]
     for first in (False, True):
@@ -132,7 +132,7 @@ def test_labels_keep_their_shape(words: str, name: str, definition: str, voter: 
 def test_a_matrix_keeps_its_shape(words: str, name: str) -> None:
     def asked(said: Sequence[str], first: str) -> list[Message]:
         features = (Feature(first[:12_000], "b"), Feature("other than that", "c"))
-        return messages_of([Label(feature, text(one)) for one in said for feature in features], 2)
+        return messages_of([Label(feature, text(one)) for one in said for feature in features])
 
     messages = asked([words, "b" + words], name)
     assert_harmless(messages, asked(["a", "b"], "a"))
@@ -168,7 +168,7 @@ def test_a_picture_stands_alone_in_the_turn_of_the_user_whatever_is_written_in_i
     without = (Example(named, "w", image=named),) if kind is Kind.LEFT_RIGHT else ()
     for messages in (
         compare_messages(Compare(kind, pictures, without)),
-        *(messages_of([Label(Feature("a"), pictures[0])], version) for version in VERSIONS),
+        messages_of([Label(Feature("a"), pictures[0])]),
     ):
         for message in messages:
             assert "answer yes" not in message.text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, Verdict
-from models.prompting.label_forms import VERSIONS, LabelForm, arranged, label_form
+from models.prompting.label_forms import LabelForm, arranged, label_form
 from models.prompting.prompts import (
     ImagePart,
     Message,
@@ -112,8 +112,7 @@ def test_hostile_words_reach_no_instruction_and_end_no_quotation(kind: Kind) -> 
 
 def test_hostile_features_are_quoted_in_every_form_of_label() -> None:
     label = Label(Feature(HOSTILE, HOSTILE), text("a"))
-    forms = [label_form([label], version).messages for version in VERSIONS]
-    for messages in (*forms, yes_no_messages(label), yes_no_messages(label, feature_first=True)):
+    for messages in (label_form([label]).messages, yes_no_messages(label), yes_no_messages(label, feature_first=True)):
         assert HOSTILE not in "".join(message.text for message in messages)
         assert "Ignore" not in system_text(messages)
         assert user_text(messages).count(quoted(HOSTILE)) == 2
@@ -131,38 +130,35 @@ def test_a_reply_that_repeats_the_prompt_is_not_an_answer(kind: Kind) -> None:
     assert parse_feature(prompt, question).verdict is Verdict.UNREADABLE
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_reply_that_repeats_the_prompt_labels_nothing(version: int) -> None:
+def test_a_reply_that_repeats_the_prompt_labels_nothing() -> None:
     shown = text("a", '{"1": true, "2": true}')
-    form = label_form([Label(Feature("1", '{"1": true}'), shown), Label(Feature("2"), shown)], version)
+    form = label_form([Label(Feature("1", '{"1": true}'), shown), Label(Feature("2"), shown)])
     assert parse_labels("\n".join(message.text for message in form.messages), form.paths) == {}
 
 
 def test_a_reply_that_repeats_a_matrix_labels_nothing() -> None:
     shown = [text(name, '{"A": {"1": true, "2": true}, "B": {"1": false}}') for name in "ab"]
-    form = label_form([Label(Feature(name), one) for one in shown for name in ("hat", "beard")], 2)
+    form = label_form([Label(Feature(name), one) for one in shown for name in ("hat", "beard")])
     assert parse_labels("\n".join(message.text for message in form.messages), form.paths) == {}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_labels_of_one_example_show_it_once(version: int) -> None:
+def test_labels_of_one_example_show_it_once() -> None:
     labels = [Label(Feature(name), picture("a")) for name in ("hat", "beard", "scarf")]
-    messages = label_form(labels, version).messages
+    messages = label_form(labels).messages
     assert sum(isinstance(part, ImagePart) for part in messages[1].parts) == 1
     assert all(f'"{name}"' in user_text(messages) for name in ("hat", "beard", "scarf"))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_labels_of_one_feature_say_it_once(version: int) -> None:
+def test_labels_of_one_feature_say_it_once() -> None:
     labels = [Label(Feature("hat", "It wears a hat."), picture(name)) for name in "abc"]
-    messages = label_form(labels, version).messages
+    messages = label_form(labels).messages
     assert [part.example.id for part in messages[1].parts if isinstance(part, ImagePart)] == ["a", "b", "c"]
     assert user_text(messages).count("It wears a hat.") == 1
 
 
 def matrix(examples: str, features: Sequence[str], voter: int = 0) -> LabelForm:
     labels = [Label(Feature(name), text(example), voter) for example in examples for name in features]
-    return label_form(arranged(labels, 2), 2)
+    return label_form(arranged(labels))
 
 
 def test_what_every_request_has_in_common_comes_first_and_the_examples_last() -> None:
@@ -194,17 +190,15 @@ def test_each_label_of_a_matrix_has_keys_of_its_own(
     assert read == ({0: True, 1: False, 3: True} if len(paths[0]) == 2 else {0: False})
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_labels_that_share_nothing_do_not_travel_together(version: int) -> None:
+def test_labels_that_share_nothing_do_not_travel_together() -> None:
     with pytest.raises(ValueError, match="labels in one request must"):
-        label_form([Label(Feature("hat"), picture("a")), Label(Feature("beard"), picture("b"))], version)
+        label_form([Label(Feature("hat"), picture("a")), Label(Feature("beard"), picture("b"))])
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_labels_stand_in_the_same_order_however_they_came_and_in_another_for_another_voter(version: int) -> None:
+def test_labels_stand_in_the_same_order_however_they_came_and_in_another_for_another_voter() -> None:
     def order(voter: int, names: str) -> list[str]:
         labels = [Label(Feature("hat"), picture(name), voter) for name in names]
-        return [label.example.id for label in arranged(labels, version)]
+        return [label.example.id for label in arranged(labels)]
 
     assert order(0, "dbca") == order(0, "abcd") == list("abcd")
     assert order(1, "dbca") == order(1, "abcd")

@@ -8,7 +8,7 @@ import pytest
 
 from models.oracle import Feature, Verdict, Why
 from models.prompting import single_form
-from models.prompting.reasons import parse_reason
+from models.prompting.single_forms import parse_reason
 from sources.dataset import Example
 
 CAT = Feature("cat", "It shows a cat.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -14,23 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discovery import (
+    LOOK_ERROR,
     UNKNOWN,
     Comparison,
     Labels,
     interest_and_distinctness,
-    look_error,
     matches_with_truth,
     none_bound,
     normalised,
 )
 from flows.discover.findings import Finding, KnownFeature, Progress, StopReason
 from flows.discover.given import GivenFeature
-from flows.discover.outcome.answer_rows import answer_row, answers_in_order
-from flows.discover.outcome.money import Savings, Spent, savings_of
-from flows.discover.predict import PredictedRest
+from flows.discover.rest import PredictedRest
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded
+from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Money, Recorded, Same, in_usd
 from models.people import PeopleAsked, RecordedCrowd
 from reports.run import (
     COMPARISON,
@@ -172,9 +170,9 @@ class Outcome:
             parts["per_question"] = self._per_question()
         if settings.ask_same:
             parts["same"] = SameFeatures(
-                asked=sum(len(one.checks) for one in progress.findings),
-                usd=sum(answer.cost for one in progress.findings for answer in one.checks) / MICRO,
-                features=sum(one.repeats for one in progress.findings),
+                asked=sum(len(finding.checks) for finding in progress.findings),
+                usd=sum(answer.cost for finding in progress.findings for answer in finding.checks) / MICRO,
+                features=sum(finding.repeats for finding in progress.findings),
             )
         if settings.look:
             parts["looked_at"] = self._looked_at()
@@ -228,7 +226,7 @@ class Outcome:
     def _per_question(self) -> PerQuestion:
         """What questions brought and took, apart from the labels of all examples."""
         answers = [answer for _, answer in self.progress.asked]
-        votes = [vote for one in self.progress.findings for vote in (*one.ballot.answers, *one.checks)]
+        votes = [vote for finding in self.progress.findings for vote in (*finding.ballot.answers, *finding.checks)]
         votes += [vote for ballot in self.rest[len(self.progress.given) :] for vote in ballot.answers]
         questions, labels = (sum(one.cost for one in asked) for asked in (answers, votes))
         found = max(len(self.progress.findings), 1)
@@ -262,7 +260,7 @@ class Outcome:
         )
         return LookedAtOnly(
             first=self.settings.look or 0,
-            error=look_error(self.settings.look_every),
+            error=LOOK_ERROR,
             features=len(dropped),
             labels_saved=len(dropped) * (len(self.dataset.examples) if self.rest else len(self.rows)) - asked,
         )
@@ -286,7 +284,7 @@ class Outcome:
     def savings(self) -> Savings:
         predicted = self.predicted.count if self.predicted else 0
         found = self.rest[len(self.progress.given) :]
-        return savings_of([one.ballot for one in self.progress.findings], found, predicted)
+        return savings_of([finding.ballot for finding in self.progress.findings], found, predicted)
 
     def _predicted(self) -> list[dict[str, Any]] | None:
         """The rows of predicted.csv; None where nothing was to be predicted."""
@@ -362,3 +360,134 @@ def _cell(answer: Answer) -> tuple[str, str]:
     """The feature and the example of a label."""
     question = answer.question
     return (question.feature.name, question.example.id) if isinstance(question, Label) else ("", "")
+
+
+def answers_in_order(progress: Progress, rest: Sequence[Ballot]) -> Iterator[Answer]:
+    for _, answer in progress.asked:
+        yield answer
+    for finding in progress.known:
+        yield from sorted(finding.ballot.answers, key=_place)
+        yield from finding.checks
+    for ballot in rest:
+        yield from sorted(ballot.answers, key=_place)
+
+
+def answer_row(answer: Answer, order: Mapping[str, int], by_people: Callable[[Label], bool]) -> dict[str, Any]:
+    """`order` is that of the features, by name."""
+    question = answer.question
+    asked: dict[str, Any] = {"kind": question.kind.value}
+    if isinstance(question, Compare):
+        asked |= {
+            "examples": [example.id for example in question.examples],
+            "without": [example.id for example in question.without],
+            "known": list(question.known),
+            **({"exclude": list(question.exclude)} if question.exclude else {}),
+            **({"most": question.most} if question.most > 1 else {}),
+            **({"about": question.about} if question.about else {}),
+        }
+    elif isinstance(question, Same):
+        other, feature = sorted((one.name for one in question.pair), key=lambda name: order.get(name, -1))
+        asked |= {"feature": feature, "other": other}
+    elif isinstance(question, Label):
+        asked |= {"feature": question.feature.name, "example": question.example.id}
+        if question.exemplars:
+            asked["exemplars"] = [[exemplar.example.id, exemplar.has] for exemplar in question.exemplars]
+        if by_people(question):
+            asked["people"] = True
+    return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
+
+
+def _place(answer: Answer) -> tuple[str, int]:
+    question = answer.question
+    return (question.example.id if isinstance(question, Label) else "", question.voter)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has counted, with who labelled first where somebody did."""
+
+    recorded: Recorded | RecordedCrowd
+    cheap: Recorded | RecordedCrowd | None
+
+    def allow(self, budget: Money) -> None:
+        """Another budget from now on."""
+        for book in self._books:
+            book.allow(budget)
+
+    def halt(self) -> None:
+        """Nothing more is asked."""
+        for book in self._books:
+            book.halt()
+
+    @property
+    def _books(self) -> list[Recorded | RecordedCrowd]:
+        return [book for book in (self.recorded, self.cheap) if book is not None]
+
+    def _sum(self, name: str) -> int:
+        return int(sum(getattr(book, name) for book in self._books))
+
+    @property
+    def cost(self) -> int:
+        return self._sum("cost")
+
+    @property
+    def in_doubt(self) -> int:
+        return self._sum("in_doubt")
+
+    @property
+    def paid_calls(self) -> int:
+        return self._sum("paid_calls")
+
+    @property
+    def cached_calls(self) -> int:
+        return self._sum("cached_calls")
+
+
+@dataclass(frozen=True)
+class Savings:
+    predicted_labels: int = 0
+    predicted: Money = 0  # what these would have cost at the mean price of the labels that were asked beside them
+    rows: Money = 0  # what labels in whole rows would have cost more at the mean price of those feature by feature
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "predicted_labels": self.predicted_labels,
+            "predicted_usd": self.predicted / MICRO,
+            "rows_usd": self.rows / MICRO,
+        }
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> Savings:
+        """Of what `to_json` wrote, or of nothing."""
+        return cls(
+            predicted_labels=saved.get("predicted_labels", 0),
+            predicted=round(saved.get("predicted_usd", 0) * MICRO),
+            rows=round(saved.get("rows_usd", 0) * MICRO),
+        )
+
+    def __add__(self, other: Savings) -> Savings:
+        labels, predicted = self.predicted_labels + other.predicted_labels, self.predicted + other.predicted
+        return Savings(labels, predicted, self.rows + other.rows)
+
+    def lines(self) -> list[str]:
+        lines = []
+        if self.predicted_labels and self.predicted:
+            worth = in_usd(self.predicted, 2, at_most=True)
+            lines.append(f"{self.predicted_labels:,} labels were predicted: asked, they would have cost about {worth}")
+        if self.rows > 0:
+            worth = in_usd(self.rows, 2, at_most=True)
+            lines.append(f"rows at the end: labelled feature by feature, they would have cost about {worth} more")
+        return lines
+
+
+def savings_of(compared: Sequence[Ballot], rest: Sequence[Ballot], predicted_labels: int) -> Savings:
+    """`compared` were labelled feature by feature, `rest` in whole rows, some of them predicted."""
+    price, price_in_rows = _mean_price(compared), _mean_price(rest)
+    rows = sum(int((ballot.cast > 0).sum()) for ballot in rest)
+    return Savings(predicted_labels, round(price_in_rows * predicted_labels), round((price - price_in_rows) * rows))
+
+
+def _mean_price(ballots: Sequence[Ballot]) -> float:
+    """Of a label with all its votes."""
+    labels = sum(int((ballot.cast > 0).sum()) for ballot in ballots)
+    return sum(vote.cost for ballot in ballots for vote in ballot.answers) / max(labels, 1)
