@@ -36,7 +36,7 @@ types: .venv/.dev ## mypy, strict
 	$(BIN)/mypy .
 
 replicate: .venv/.run ## the paper's claims, tables and figures, into docs/replication
-	$(BIN)/python -m flows replicate $(ARGS)
+	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 train-faces: .venv/.dev ## train the shipped model anew, under an hour on two cores
 	$(BIN)/python -m models.faces.training.train

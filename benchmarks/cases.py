@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.rehearsal import TRUTHFUL, Labelling, Rehearsal, rehearse
+from benchmarks.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 from discovery.metrics import interesting_and_distinct
 from discovery.questions import UNKNOWN
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import TRUTHFUL, Labelling, Rehearsal, rehearse
-from discovery.simulation.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 from discovery.strategies import make_strategy
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import SHIPPED, Case, at_least_one, matrix_arguments, of_matrix, table
 from benchmarks.machine import heading
+from benchmarks.rehearsal import rehearse
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import rehearse
 from discovery.statistics import fit_ridge
 from discovery.strategies import Targeted, make_strategy, target_outputs
 from flows.discover.settings import LABEL_EVERY

@@ -18,6 +18,7 @@ from discovery.questions import (
     Strategy,
     StrategyError,
     differs_clearly,
+    valid_columns,
 )
 from discovery.sameness import NOTHING_SEEN, SAME_FROM, LabelNoise, chance_of_same, is_in_doubt, label_odds
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree

@@ -28,10 +28,10 @@ from benchmarks.cases import (
     of_matrix,
     table,
 )
+from benchmarks.errors import VoteErrors
 from benchmarks.machine import heading
-from discovery.simulation.errors import VoteErrors
-from discovery.simulation.rehearsal import Labelling
-from discovery.simulation.worlds import SKEWED
+from benchmarks.rehearsal import Labelling
+from benchmarks.worlds import SKEWED
 
 BANDIT = (("sample", True), ("imagine", False))
 VARIANTS = [

@@ -30,11 +30,11 @@ from benchmarks.cases import (
     table,
 )
 from benchmarks.machine import heading
+from benchmarks.rehearsal import Rehearsal, rehearse
+from benchmarks.worlds import World
 from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Labels
 from discovery.simulation.crowds import Matrix, WeightedCrowd
-from discovery.simulation.rehearsal import Rehearsal, rehearse
-from discovery.simulation.worlds import World
 from discovery.strategies.auto import SIZE
 from discovery.strategies.hypothetical import P_ANSWER_GIVEN_NONE, Bits, Floats, answers, mean_named
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import SHIPPED, SHORT, Case, of_matrix, table
+from benchmarks.errors import VoteErrors
 from benchmarks.evidence.vote_errors import (
     crowd_of,
     crowd_of_nlvr,
@@ -24,9 +25,8 @@ from benchmarks.evidence.vote_errors import (
     votes_table,
 )
 from benchmarks.machine import heading
+from benchmarks.rehearsal import Labelling, rehearse
 from discovery import interesting_and_distinct
-from discovery.simulation import VoteErrors, rehearse
-from discovery.simulation.rehearsal import Labelling
 from discovery.strategies import make_strategy
 
 COIN = VoteErrors(0.1)

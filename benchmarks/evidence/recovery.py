@@ -23,7 +23,7 @@ RUNS = (
     ("datasets/zoo", "simulated"),
     ("datasets/faces", "simulated"),
     ("datasets/emoji", "simulated"),
-    ("datasets/faces", "simulated?flip=0.1&shared=0.6"),
+    ("datasets/faces", "simulated?flip=0.1"),
     ("datasets/faces", "contrastive"),
 )
 

@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.cases import table
+from benchmarks.errors import VoteErrors, majority_error, spread
 from benchmarks.evidence.people import People
 from discovery import UNKNOWN
-from discovery.simulation.errors import VoteErrors, majority_error, spread
 
 Votes = NDArray[np.int8]  # labels × workers
 

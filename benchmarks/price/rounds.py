@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import SHIPPED, SHORT, Case, Variant, made_up, matrix_arguments, of_matrix, table
 from benchmarks.machine import heading
+from benchmarks.rehearsal import Rehearsal
 from discovery.metrics import interesting_and_distinct
-from discovery.simulation.rehearsal import Rehearsal
 from flows.discover.settings import LABEL_EVERY, PER_QUESTION, WORKING_SET
 from models.openai.label_groups import PICTURE_FEATURES
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import SHORT, Case, Variant, at_least_one, table
 from benchmarks.machine import heading
+from benchmarks.worlds import World
 from discovery.metrics import interesting_and_distinct
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.worlds import World
 from models.faces.training.face import sample
 from models.faces.training.truth import visible
 

@@ -12,9 +12,9 @@ from benchmarks import strategies
 from benchmarks.cases import SHIPPED, SHORT, Case, Variant, found, of_matrix, parts_of
 from benchmarks.discovery import attainable
 from benchmarks.discovery.attainable import Seer, all_knowing, half_knowing
+from benchmarks.rehearsal import rehearse
+from benchmarks.worlds import World
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import World
 
 FACES = SHIPPED[1]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.rehearsal import rehearse
+from benchmarks.worlds import skewed_world
 from discovery.look import FIRST_LOOK, LEFT, LOOK_EVERY, Look, TooLittle, judge, look_error, looks, order_to_tell
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Labels
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import skewed_world
 from discovery.strategies import make_strategy
 from tests.support.slow import slow
 

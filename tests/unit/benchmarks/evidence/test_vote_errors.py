@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.errors import VoteErrors, majority_error, spread
 from benchmarks.evidence.vote_errors import Crowd, errors_of, latent, leuven_errors, seen_majority
-from discovery.simulation.errors import VoteErrors, majority_error, spread
 
 
 def crowd(errors: VoteErrors, labels: int = 6_000, votes: int = 7) -> Crowd:

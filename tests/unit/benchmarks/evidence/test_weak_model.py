@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.discovery.ablation import errors_named
+from benchmarks.errors import VoteErrors
 from benchmarks.evidence.vote_errors import Crowd, errors_of
 from benchmarks.evidence.weak_model import ModelVotes, in_common, labels_table, votes_table
-from discovery.simulation.errors import VoteErrors
 
 
 def votes_with(chances: float | np.ndarray, share: float = 0.4, n: int = 200) -> ModelVotes:

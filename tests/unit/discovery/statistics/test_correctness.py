@@ -55,7 +55,7 @@ def test_intervals_hold_the_true_rates_as_often_as_they_say(place: int) -> None:
 
 
 def test_errors_in_common_are_the_correlation_of_the_errors_of_two_votes() -> None:
-    from discovery.simulation import VoteErrors
+    from benchmarks.errors import VoteErrors
 
     rng = np.random.default_rng(0)
     truth = (rng.random((20_000, 1)) < 0.5).astype(np.int8)

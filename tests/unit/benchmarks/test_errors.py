@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.errors import VoteErrors, majority_error, neighbours, spread
+from benchmarks.rehearsal import Labelling
 from discovery.questions import Labels
-from discovery.simulation.errors import VoteErrors, majority_error, neighbours, spread
-from discovery.simulation.rehearsal import Labelling
 
 N = 40_000
 

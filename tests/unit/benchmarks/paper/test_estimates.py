@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from reports.replicate.estimates import mean, median, number, percent, proportion, ratio, standard_error, with_interval
+from benchmarks.paper.estimates import mean, median, number, percent, proportion, ratio, standard_error, with_interval
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.97])

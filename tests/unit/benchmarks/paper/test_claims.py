@@ -9,21 +9,32 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from discovery.questions import Comparison, Kind
-from discovery.simulation.crowds import Matrix, RankedCrowd, valid_columns
-from discovery.simulation.worlds import binary_tree, independent_features, left_right_world
-from reports.replicate.claim import TRIAL, ClaimVerdict, Topic
-from reports.replicate.lemma_4_4 import TOPICS as FIRST_FEATURE
-from reports.replicate.lemma_4_4 import least_answered, lone_feature, most_nones
-from reports.replicate.lemma_5_3 import HALF, adaptive_drawn, adaptive_endless, expected_queries, settling
-from reports.replicate.lemma_5_4 import TOPICS as NONADAPTIVE
-from reports.replicate.lemma_5_4 import expected_collecting, nonadaptive_endless
-from reports.replicate.lemmas_5_1_5_2 import TOPICS as EXAMPLES
-from reports.replicate.lemmas_5_1_5_2 import alone, homogeneous_finds_all
-from reports.replicate.proposition_6_1 import TOPICS as LEFT_RIGHT
-from reports.replicate.proposition_6_1 import all_left_right, guaranteed, left_right_case
-from reports.replicate.propositions_4_1_4_2 import TOPICS as BINARY
-from reports.replicate.propositions_4_1_4_2 import answers_to, queries_to_all, steiner_triples
+from benchmarks.paper.__main__ import TOPICS
+from benchmarks.paper.claim import TRIAL, Verdict, run_trials
+from benchmarks.paper.experiments import all_left_right, guaranteed, left_right_case
+from benchmarks.paper.independent import (
+    HALF,
+    adaptive_drawn,
+    adaptive_endless,
+    alone,
+    expected_collecting,
+    expected_queries,
+    homogeneous_finds_all,
+    nonadaptive_endless,
+    settling,
+)
+from benchmarks.paper.trees import (
+    PrintedHybrid,
+    answers_to,
+    least_answered,
+    lone_feature,
+    most_nones,
+    queries_to_all,
+    steiner_triples,
+)
+from benchmarks.worlds import binary_tree, independent_features, leafy_tree, left_right_world
+from discovery import Comparison, Kind, valid_columns
+from discovery.simulation import Matrix, RankedCrowd
 
 
 @pytest.mark.parametrize("n", [3, 9, 15, 27, 81])
@@ -145,42 +156,56 @@ def test_proposition_6_1_holds_with_zeros_on_the_right_and_not_with_ones() -> No
     assert left_right_case(3, 2, True, rng)["smaller"] > 0
 
 
-def _named(topics: tuple[Topic, ...], name: str) -> Topic:
-    return next(topic for topic in topics if topic.name == name)
-
-
-def test_one_run_that_takes_another_number_of_queries_fails_proposition_4_1() -> None:
-    topic = _named(BINARY, "Proposition 4.1")
-    run = {"crowd": "generalist", "features": 3, "as_claimed": True}
-    assert topic.judge(TRIAL, [run, run]).verdict is ClaimVerdict.HOLDS
-    assert topic.judge(TRIAL, [run, run | {"as_claimed": False}]).verdict is ClaimVerdict.FAILS
+def test_the_printed_hybrid_is_complete_with_specifists_and_misses_features_with_generalists() -> None:
+    complete = {"specifist": 0, "generalist": 0}
+    for seed in range(8):
+        for crowd in complete:
+            rng = np.random.default_rng(seed)
+            world = leafy_tree(15, 2, rng)
+            found, queries = PrintedHybrid(world.truth, world.crowd(crowd, 0), 30, rng).run()
+            assert queries > 0
+            complete[crowd] += len(found) == 15
+    assert complete["specifist"] == 8
+    assert complete["generalist"] < 8
 
 
 @pytest.mark.parametrize(
-    ("topics", "name", "result", "verdict"),
+    ("name", "result", "verdict"),
     [
-        (BINARY, "Proposition 4.2", 1.0, ClaimVerdict.FAILS),
-        (BINARY, "Proposition 4.2", math.inf, ClaimVerdict.HOLDS),
-        (EXAMPLES, "Lemma 5.1", True, ClaimVerdict.FAILS),
-        (EXAMPLES, "Lemma 5.1", False, ClaimVerdict.HOLDS),
-        (EXAMPLES, "Lemma 5.2", False, ClaimVerdict.FAILS),
-        (FIRST_FEATURE, "Lemma 4.4", False, ClaimVerdict.FAILS),
-        (FIRST_FEATURE, "Lemma 4.4", True, ClaimVerdict.HOLDS),
-        (NONADAPTIVE, "Lemma 5.4", 1, ClaimVerdict.FAILS),
-        (NONADAPTIVE, "Lemma 5.4", 10**6, ClaimVerdict.HOLDS),
+        ("Proposition 4.1", False, Verdict.FAILS),
+        ("Proposition 4.1", True, Verdict.HOLDS),
+        ("Proposition 4.2", 1.0, Verdict.FAILS),
+        ("Proposition 4.2", math.inf, Verdict.HOLDS),
+        ("Proposition 4.3", (False, 1.0), Verdict.FAILS),
+        ("Proposition 4.3", (True, 1.0), Verdict.HOLDS),
+        ("Proposition 4.3", (True, 4.0), Verdict.FAILS),
+        ("Lemma 4.4", False, Verdict.FAILS),
+        ("Lemma 4.4", True, Verdict.HOLDS),
+        ("Lemma 5.1", True, Verdict.FAILS),
+        ("Lemma 5.1", False, Verdict.HOLDS),
+        ("Lemma 5.2", False, Verdict.FAILS),
+        ("Lemma 5.2", True, Verdict.HOLDS_AS_READ),
+        ("Lemma 5.3", 1, Verdict.HOLDS),
+        ("Lemma 5.3", 10**6, Verdict.FAILS),
+        ("Lemma 5.4", 1, Verdict.FAILS),
+        ("Lemma 5.4", 10**6, Verdict.HOLDS),
     ],
 )
-def test_the_verdict_follows_the_runs(
-    topics: tuple[Topic, ...], name: str, result: object, verdict: ClaimVerdict
-) -> None:
-    topic = _named(topics, name)
-    results = [result] * (8 * len(topic.plan(TRIAL, 0)))  # so many that the interval is narrow
-    assert topic.judge(TRIAL, results).verdict is verdict
+def test_the_verdict_follows_the_runs(name: str, result: object, verdict: Verdict) -> None:
+    plan = TOPICS[name].plan(TRIAL, 0)
+    tested = [(trials, [result] * 80) for trials in plan]  # so many that the interval is narrow
+    assert TOPICS[name].judge(TRIAL, tested).verdict is verdict
+
+
+def test_one_run_that_takes_another_number_of_queries_fails_proposition_4_1() -> None:
+    topic = TOPICS["Proposition 4.1"]
+    tested = [(trials, [True]) for trials in topic.plan(TRIAL, 0)]
+    tested[3] = (tested[3][0], [False])
+    assert topic.judge(TRIAL, tested).verdict is Verdict.FAILS
 
 
 def test_a_construction_that_a_smaller_question_solves_fails_proposition_6_1() -> None:
-    topic = LEFT_RIGHT[0]
-    results = [job.run() for job in topic.plan(TRIAL, 0)]
-    assert topic.judge(TRIAL, results).verdict is ClaimVerdict.HOLDS_AS_READ
-    results[0] = results[0] | {"smaller": 1}
-    assert topic.judge(TRIAL, results).verdict is ClaimVerdict.FAILS
+    topic = TOPICS["Proposition 6.1"]
+    (first, (case,)), *others = run_trials(topic.plan(TRIAL, 0), None)
+    assert topic.judge(TRIAL, [(first, [case]), *others]).verdict is Verdict.HOLDS_AS_READ
+    assert topic.judge(TRIAL, [(first, [case | {"smaller": 1}]), *others]).verdict is Verdict.FAILS

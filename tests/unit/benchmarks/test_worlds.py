@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.metrics import interesting
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import (
+from benchmarks.rehearsal import rehearse
+from benchmarks.worlds import (
     BINARY_SHAPES,
     ROOT,
     SKEWED,
@@ -16,6 +15,7 @@ from discovery.simulation.worlds import (
     left_right_world,
     skewed_world,
 )
+from discovery.metrics import interesting
 from discovery.strategies import make_strategy
 
 

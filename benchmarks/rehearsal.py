@@ -8,11 +8,11 @@ from math import ceil
 
 import numpy as np
 
+from benchmarks.errors import VoteErrors
 from discovery.look import TooLittle, judge, looks, order_to_tell
 from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
 from discovery.questions import UNKNOWN, Comparison, HearsAnswers, Labels, Strategy
 from discovery.simulation.crowds import Crowd, Matrix
-from discovery.simulation.errors import VoteErrors
 from discovery.votes import majority_labels
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from discovery.statistics import Interval
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,7 +28,7 @@ LEGEND_WIDTH, SYMBOL_WIDTH = 56, 6  # of a panel and of the line before a name, 
 
 @dataclass(frozen=True)
 class PlotLine:
-    """A curve, or points alone; `low` and `high` are its confidence band."""
+    """A curve; `low` and `high` are its confidence band."""
 
     name: str
     x: Sequence[float]
@@ -34,7 +36,11 @@ class PlotLine:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     dashed: bool = False
-    points: bool = False
+
+    @classmethod
+    def of_estimates(cls, name: str, x: Sequence[float], estimates: Sequence[Interval]) -> PlotLine:
+        low, high = [estimate.low for estimate in estimates], [estimate.high for estimate in estimates]
+        return cls(name, x, [estimate.value for estimate in estimates], low, high)
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,7 @@ def svg_of(plot: Plot) -> str:
 def _draw(axis: Axes, panel: PlotPanel, colours: dict[str, str]) -> None:
     for line in panel.lines:
         colour = colours[line.name]
-        style = "none" if line.points else "--" if line.dashed else "-"
-        marker = "o" if line.points else None
-        axis.plot(line.x, line.y, label=line.name, color=colour, linestyle=style, marker=marker, markersize=4)
+        axis.plot(line.x, line.y, label=line.name, color=colour, linestyle="--" if line.dashed else "-")
         if line.low is not None and line.high is not None:
             axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
     if panel.level is not None:
