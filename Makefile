@@ -39,7 +39,7 @@ replicate: .venv/.run ## the paper's claims, tables and figures, into docs/repli
 	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 train-faces: .venv/.dev ## train the shipped model anew, under an hour on two cores
-	$(BIN)/python -m models.faces.training.train
+	$(BIN)/python -m benchmarks.faces_model.train
 
 bench: .venv/.dev ## the figures of docs/benchmarks.md
 	$(BIN)/python -m benchmarks

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.faces_model.draw import png
+from benchmarks.faces_model.face import sample
 from benchmarks.machine import heading
-from models.faces.training.draw import png
-from models.faces.training.face import sample
 
 SEED = 0
 MAX_RATIO, MAX_BYTES = 1.3, 5.0  # of the script's time; of the store for each label

@@ -209,7 +209,7 @@ BY_EXPERIMENT = (
         "The model that ships knows drawn faces only, and says so.",
         "Pictures of other kinds, and drawn faces that were not trained on.",
         "2,000 held-out faces, datasets/faces, flags and emoji, noise, colours, discs, turned and cropped faces",
-        ("models.faces.training.calibrate", "--measure"),
+        ("benchmarks.faces_model.calibrate", "--measure"),
         (r"│.*│",),
         "more than 5 % of the pictures of another kind are taken for drawn faces",
         "2026-11-17: held for all kinds but one: of faces turned by 90° 2.5 % were, with an interval up to 5.7 "

@@ -96,9 +96,9 @@ def made_up() -> Iterator[Case]:
 
 
 def drawn_faces(count: int, noise: float) -> Iterator[Case]:
-    from models.faces.training.draw import render, truth_matrix
-    from models.faces.training.face import sample
-    from models.faces.training.truth import ATTRIBUTES
+    from benchmarks.faces_model.draw import render, truth_matrix
+    from benchmarks.faces_model.face import sample
+    from benchmarks.faces_model.truth import ATTRIBUTES
 
     rng = np.random.default_rng(SEED)
     faces = [sample(rng) for _ in range(count)]

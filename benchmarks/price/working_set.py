@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import SHORT, Case, Variant, at_least_one, table
+from benchmarks.faces_model.face import sample
+from benchmarks.faces_model.truth import visible
 from benchmarks.machine import heading
 from benchmarks.worlds import World
 from discovery.metrics import interesting_and_distinct
 from discovery.simulation.crowds import Matrix
-from models.faces.training.face import sample
-from models.faces.training.truth import visible
 
 EXAMPLES, FEATURES = 2_000, 80
 SIZES = (50, 120, 200, 400)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.faces_model import train as training
+from benchmarks.faces_model.architecture import build_tokenizer
+from benchmarks.faces_model.draw import DRAWN_SIZE, png, seen_pixels
+from benchmarks.faces_model.splits import training_faces
+from benchmarks.faces_model.train import Course, Phrasing, roughened, train
 from models.contrastive.embeddings import Embedder
-from models.contrastive.oracle import ContrastiveOracle
+from models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from models.contrastive.vocabulary import read
-from models.faces.training import train as training
-from models.faces.training.architecture import FOLDER, build_tokenizer
-from models.faces.training.draw import DRAWN_SIZE, png, seen_pixels
-from models.faces.training.splits import training_faces
-from models.faces.training.train import Course, Phrasing, roughened, train
 from models.local.files import find_model
 from models.oracle import Feature, Label, Verdict
 from sources.dataset import picture_at
@@ -51,7 +51,7 @@ def test_it_is_trained_on_what_the_image_processor_will_show_it(trained: Path, t
 
 
 def test_a_phrase_is_said_in_many_ways_and_never_with_an_unknown_word() -> None:
-    phrases = list(read(FOLDER / "vocabulary.json").phrases)
+    phrases = list(read(SHIPPED / "vocabulary.json").phrases)
     tokenizer = build_tokenizer(phrases)
     rng = np.random.default_rng(0)
     drawn = [Phrasing(phrases, tokenizer).draw(rng) for _ in range(40)]

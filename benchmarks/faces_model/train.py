@@ -1,4 +1,4 @@
-"""Trains the shipped model from nothing: python -m models.faces.training.train [--faces N] [--out FOLDER]
+"""Trains the shipped model from nothing: python -m benchmarks.faces_model.train [--faces N] [--out FOLDER]
 
 Plain binary cross-entropy over image times phrase, with SigLIP's scale and bias: one random way of saying each phrase
 per step, against every picture of the batch. First the pictures are as drawn, which is learned soon but breaks when a
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from models.contrastive import TEMPLATES, Phrase, read
-from models.faces.training.architecture import FOLDER, build_model, build_processor, build_tokenizer
-from models.faces.training.draw import render, truth_matrix
-from models.faces.training.splits import training_faces
+from benchmarks.faces_model.architecture import build_model, build_processor, build_tokenizer
+from benchmarks.faces_model.draw import render, truth_matrix
+from benchmarks.faces_model.splits import training_faces
+from models.contrastive import SHIPPED, TEMPLATES, Phrase, read
 
 if TYPE_CHECKING:
     import torch
@@ -150,7 +150,7 @@ def train(out: Path, faces: int, seed: int = 0) -> None:
     chosen = training_faces(faces)
     pictures, truth = render(chosen, f"{faces} faces"), truth_matrix(chosen)
     console.print(f"drew {faces} faces in {time.monotonic() - started:.0f} s")
-    phrases = list(read(FOLDER / "vocabulary.json").phrases)
+    phrases = list(read(SHIPPED / "vocabulary.json").phrases)
     tokenizer = build_tokenizer(phrases)
     model = new_model(len(tokenizer), seed)
     columns = (TextColumn("training"), BarColumn(), TextColumn("loss {task.fields[loss]:.4f}"), TimeRemainingColumn())
@@ -168,7 +168,7 @@ def train(out: Path, faces: int, seed: int = 0) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the vision-language model that ships.")
     parser.add_argument("--faces", type=int, default=FACES)
-    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--out", type=Path, default=SHIPPED)
     chosen = parser.parse_args()
     train(chosen.out, chosen.faces)
 

@@ -1,4 +1,4 @@
-"""How good the shipped model is on held-out faces: python -m models.faces.training.evaluate"""
+"""How good the shipped model is on held-out faces: python -m benchmarks.faces_model.evaluate"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.faces_model.architecture import held_out_paraphrases
+from benchmarks.faces_model.draw import DRAWN_SIZE, png, truth_matrix
+from benchmarks.faces_model.face import Face
+from benchmarks.faces_model.splits import held_out_faces
+from benchmarks.faces_model.truth import ATTRIBUTES
 from discovery import Kind
 from models.contrastive import SHIPPED, ContrastiveOracle
-from models.faces.training.architecture import held_out_paraphrases
-from models.faces.training.draw import DRAWN_SIZE, png, truth_matrix
-from models.faces.training.face import Face
-from models.faces.training.splits import held_out_faces
-from models.faces.training.truth import ATTRIBUTES
 from models.oracle import Compare, Feature, Label, Verdict
 from sources import Example, picture_at
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from models.contrastive import TEMPLATES, Phrase
-from models.faces.training.draw import SEEN_SIZE
+from benchmarks.faces_model.draw import SEEN_SIZE
+from models.contrastive import SHIPPED, TEMPLATES, Phrase
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, SiglipModel, SiglipProcessor
 
-FOLDER = Path(__file__).resolve().parents[1]
 TEXT_LENGTH = 16  # SigLIP pools the last position, so every text is padded to this
 WIDTH = 128
 PATCH = 16
@@ -24,7 +22,7 @@ PADDING, UNKNOWN = "<pad>", "<unk>"
 
 def held_out_paraphrases() -> dict[str, str]:
     """One way to say each phrase that the model is never trained on."""
-    items = json.loads((FOLDER / "vocabulary.json").read_text(encoding="utf-8"))
+    items = json.loads((SHIPPED / "vocabulary.json").read_text(encoding="utf-8"))
     return {item["name"]: item["held_out"] for item in items}
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from models.faces.training.face import Face, sample
+from benchmarks.faces_model.face import Face, sample
 
 SHIPPED_SEED = 2015285  # with this one every attribute holds for three of the hundred faces or more
 SHIPPED = 100

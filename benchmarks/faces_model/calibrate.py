@@ -1,5 +1,5 @@
 """How far a picture may be from drawn faces before the shipped model's answers mean nothing, and how often that errs:
-python -m models.faces.training.calibrate writes models/faces/domain.npz and domain.json and prints the table; with
+python -m benchmarks.faces_model.calibrate writes models/faces/domain.npz and domain.json and prints the table; with
 --measure the table is of the files that are there, and nothing is written."""
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from PIL import Image, ImageDraw
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.faces_model.draw import DRAWN_SIZE, png
+from benchmarks.faces_model.evaluate import as_examples
+from benchmarks.faces_model.face import Face
+from benchmarks.faces_model.splits import choosing_faces, held_out_faces
 from discovery.statistics import wilson
 from models.contrastive import SHIPPED, ContrastiveOracle, Domain
-from models.faces.training.draw import DRAWN_SIZE, png
-from models.faces.training.evaluate import as_examples
-from models.faces.training.face import Face
-from models.faces.training.splits import choosing_faces, held_out_faces
 from sources import load_dataset, picture_at
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FITTED, CALIBRATED = 1000, 1000  # of the faces by which choices are made
 QUANTILE = 0.995  # of the distances of other drawn faces is the threshold
 OTHERS = 200  # pictures of each other kind
@@ -35,7 +35,7 @@ Draw = Callable[[np.random.Generator, int], Image.Image]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m models.faces.training.calibrate")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faces_model.calibrate")
     parser.add_argument("--measure", action="store_true", help="how often the shipped threshold errs; write nothing")
     measure = parser.parse_args(arguments).measure
     oracle = ContrastiveOracle()
@@ -62,9 +62,9 @@ def _calibrated(oracle: ContrastiveOracle, vectors: _Vectors) -> Domain:
 def _provenance(oracle: ContrastiveOracle) -> dict[str, object]:
     return {
         "weights": dict(oracle.identity.parameters)["weights"],
-        "fitted_on": f"{FITTED} drawn faces (choosing_faces of models/faces/training/splits.py)",
+        "fitted_on": f"{FITTED} drawn faces (choosing_faces of benchmarks/faces_model/splits.py)",
         "calibrated_on": f"{CALIBRATED} others of these, quantile {QUANTILE}",
-        "command": "python -m models.faces.training.calibrate",
+        "command": "python -m benchmarks.faces_model.calibrate",
         "date": datetime.now(UTC).date().isoformat(),
     }
 

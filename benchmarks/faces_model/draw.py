@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from rich.progress import track
 
-from models.faces.training.face import BACKGROUNDS, HAIR_COLOURS, HAT_COLOURS, NO, TOP_COLOURS, Face
-from models.faces.training.truth import visible
+from benchmarks.faces_model.face import BACKGROUNDS, HAIR_COLOURS, HAT_COLOURS, NO, TOP_COLOURS, Face
+from benchmarks.faces_model.truth import visible
 
 VIEW = 'viewBox="0 0 264 280"'
 SQUARE_VIEW = 'viewBox="-12 -8 288 288"'  # resvg keeps the aspect ratio, and the tallest hats reach above the canvas
@@ -88,5 +88,5 @@ def render(faces: Sequence[Face], what: str) -> NDArray[np.uint8]:
 
 
 def truth_matrix(faces: Sequence[Face]) -> NDArray[np.bool_]:
-    """Faces by attributes, in the order of `models.faces.training.truth.ATTRIBUTES`."""
+    """Faces by attributes, in the order of `benchmarks.faces_model.truth.ATTRIBUTES`."""
     return np.array([list(visible(face).values()) for face in faces])

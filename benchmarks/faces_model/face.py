@@ -6,8 +6,10 @@ so that equal pictures come from equal faces.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -33,88 +35,13 @@ HAT_COLOURS = {colour: TOP_COLOURS[colour] for colour in ("red", "blue", "green"
 BACKGROUNDS = {"grey": "#CBD0D8", "blue": "#A9D3F5", "yellow": "#FBE7A0", "pink": "#F7C6D6"}
 
 # Weights, not shares: what is worth naming is common enough to be found among a hundred faces.
-HATS = {
-    NO: 68,
-    "HAT": 7,
-    "WINTER_HAT_1": 5,
-    "WINTER_HAT_2": 6,
-    "WINTER_HAT_3": 6,
-    "WINTER_HAT_4": 6,
-    "TURBAN": 4,
-    "HIJAB": 4,
-}
-HAIRS = {
-    NO: 9,
-    "SIDES": 5,
-    **dict.fromkeys(("BUZZCUT", "CAESAR", "SHORT_FLAT", "SHORT_ROUND"), 4),
-    **dict.fromkeys(("POMPADOUR", "QUIFF"), 4),
-    **dict.fromkeys(("MOHAWK", "FRIZZLE"), 3),
-    "BUN": 6,
-    **dict.fromkeys(("BOB", "MIA_WALLACE", "LONG_NOT_TOO_LONG"), 4),
-    **dict.fromkeys(("FRO", "FRO_BAND", "CURLY"), 5),
-    **dict.fromkeys(("SHORT_DREADS_2", "EINSTEIN_HAIR", "WILD"), 4),
-    **dict.fromkeys(("BIG_HAIR", "CURVY", "DREADS"), 5),
-    "STRAIGHT_STRAND": 7,
-    **dict.fromkeys(("TWIST_LONG_HAIR", "TWIST_LONG_HAIR_2"), 3),
-    "FRIDA": 5,
-}
-FACIAL_HAIRS = {
-    NO: 52,
-    "BEARD_LIGHT": 10,
-    "BEARD_MEDIUM": 11,
-    "BEARD_MAGESTIC": 13,
-    "MOUSTACHE_FANCY": 8,
-    "MOUSTACHE_MAGNUM": 6,
-}
-EYEWEARS = {
-    NO: 46,
-    "EYEPATCH": 8,
-    "KURT": 7,
-    "PRESCRIPTION_1": 8,
-    "PRESCRIPTION_2": 8,
-    "ROUND": 12,
-    "SUNGLASSES": 6,
-    "WAYFARERS": 6,
-}
-EYES = {
-    "DEFAULT": 20,
-    "CLOSED": 9,
-    "HAPPY": 9,
-    "HEART": 12,
-    "SIDE": 9,
-    "SURPRISED": 9,
-    "EYE_ROLL": 7,
-    "WINK": 10,
-    "X_DIZZY": 9,
-    "CRY": 10,
-}
-EYEBROWS = {"DEFAULT": 40, "UNIBROW_NATURAL": 20, "ANGRY_NATURAL": 22, "SAD_CONCERNED_NATURAL": 20}
-MOUTHS = {
-    "SMILE": 14,
-    "BIG_SMILE": 12,
-    "TWINKLE": 12,
-    "TONGUE": 11,
-    "GRIMACE": 12,
-    "SAD": 16,
-    "SCREAM_OPEN": 10,
-    "SERIOUS": 11,
-}
-CLOTHES = {
-    "BLAZER_SHIRT": 7,
-    "BLAZER_SWEATER": 7,
-    "COLLAR_SWEATER": 8,
-    "GRAPHIC_SHIRT": 24,
-    "HOODIE": 13,
-    "OVERALL": 12,
-    "SHIRT_CREW_NECK": 5,
-    "SHIRT_V_NECK": 9,
-    "BOND_SUIT": 9,
-    "SHIRT_WICK": 8,
-}
-PRINTS = {
-    **dict.fromkeys(("BAT", "BEAR", "DEER"), 3),
-    **dict.fromkeys(("CUMBIA", "RESIST", "SELENA"), 3),
-    **dict.fromkeys(("SKULL", "PIZZA", "DIAMOND"), 3),
+PARTS: dict[str, dict[str, int]] = json.loads(Path(__file__).with_name("parts.json").read_text(encoding="utf-8"))
+COLOURS = {
+    "hat_colour": HAT_COLOURS,
+    "hair_colour": HAIR_COLOURS,
+    "top_colour": TOP_COLOURS,
+    "skin": SKINS,
+    "background": BACKGROUNDS,
 }
 
 DARK_GLASSES = frozenset({"KURT", "SUNGLASSES", "WAYFARERS"})
@@ -149,24 +76,8 @@ class Face:
 
 def sample(rng: np.random.Generator) -> Face:
     """One face; the same generator state gives the same face."""
-    return _canonical(
-        Face(
-            hat=_pick(rng, HATS),
-            hat_colour=_pick(rng, dict.fromkeys(HAT_COLOURS, 1)),
-            hair=_pick(rng, HAIRS),
-            hair_colour=_pick(rng, dict.fromkeys(HAIR_COLOURS, 1)),
-            facial_hair=_pick(rng, FACIAL_HAIRS),
-            eyewear=_pick(rng, EYEWEARS),
-            eyes=_pick(rng, EYES),
-            eyebrows=_pick(rng, EYEBROWS),
-            mouth=_pick(rng, MOUTHS),
-            clothes=_pick(rng, CLOTHES),
-            top_colour=_pick(rng, dict.fromkeys(TOP_COLOURS, 1)),
-            print=_pick(rng, PRINTS),
-            skin=_pick(rng, dict.fromkeys(SKINS, 1)),
-            background=_pick(rng, dict.fromkeys(BACKGROUNDS, 1)),
-        )
-    )
+    weights = PARTS | {part: dict.fromkeys(colours, 1) for part, colours in COLOURS.items()}
+    return _canonical(Face(**{part.name: _pick(rng, weights[part.name]) for part in fields(Face)}))
 
 
 def _pick(rng: np.random.Generator, weights: Mapping[str, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.faces.training.evaluate import balanced_accuracy, calibration_error
+from benchmarks.faces_model.evaluate import balanced_accuracy, calibration_error
 
 
 def test_balanced_accuracy_is_that_of_scikit_learn() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.faces.training.face import DARK_GLASSES, NO, Face, sample
-from models.faces.training.truth import ATTRIBUTES, visible
+from benchmarks.faces_model.face import DARK_GLASSES, NO, Face, sample
+from benchmarks.faces_model.truth import ATTRIBUTES, visible
 
 
 @pytest.fixture(scope="module")
