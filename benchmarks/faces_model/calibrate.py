@@ -20,8 +20,7 @@ from rich.table import Table
 
 from benchmarks.faces_model.draw import DRAWN_SIZE, png
 from benchmarks.faces_model.evaluate import as_examples
-from benchmarks.faces_model.face import Face
-from benchmarks.faces_model.splits import choosing_faces, held_out_faces
+from benchmarks.faces_model.face import Face, choosing_faces, held_out_faces
 from discovery.statistics import wilson
 from models.contrastive import SHIPPED, ContrastiveOracle, Domain
 from sources import load_dataset, picture_at
@@ -62,7 +61,7 @@ def _calibrated(oracle: ContrastiveOracle, vectors: _Vectors) -> Domain:
 def _provenance(oracle: ContrastiveOracle) -> dict[str, object]:
     return {
         "weights": dict(oracle.identity.parameters)["weights"],
-        "fitted_on": f"{FITTED} drawn faces (choosing_faces of benchmarks/faces_model/splits.py)",
+        "fitted_on": f"{FITTED} drawn faces (choosing_faces of benchmarks/faces_model/face.py)",
         "calibrated_on": f"{CALIBRATED} others of these, quantile {QUANTILE}",
         "command": "python -m benchmarks.faces_model.calibrate",
         "date": datetime.now(UTC).date().isoformat(),

@@ -62,22 +62,14 @@ def png(face: Face, size: int) -> bytes:
     )
 
 
-def pixels(face: Face, size: int) -> NDArray[np.uint8]:
-    """Height, width, three colours."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png(face, size))) as image:
-        return np.asarray(image.convert("RGB"))
-
-
 DRAWN_SIZE = 160  # as in datasets/faces, so that the model is trained on what it will be shown
 SEEN_SIZE = 96
 
 
 def seen_pixels(face: Face) -> NDArray[np.uint8]:
-    """The picture after the image processor has made it smaller."""
-    drawn = Image.fromarray(pixels(face, DRAWN_SIZE))
-    return np.array(drawn.resize((SEEN_SIZE, SEEN_SIZE), Image.Resampling.BICUBIC))
+    """Height, width, three colours: the picture after the image processor has made it smaller."""
+    with Image.open(io.BytesIO(png(face, DRAWN_SIZE))) as drawn:
+        return np.array(drawn.convert("RGB").resize((SEEN_SIZE, SEEN_SIZE), Image.Resampling.BICUBIC))
 
 
 def render(faces: Sequence[Face], what: str) -> NDArray[np.uint8]:

@@ -15,8 +15,7 @@ from rich.table import Table
 
 from benchmarks.faces_model.architecture import held_out_paraphrases
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, truth_matrix
-from benchmarks.faces_model.face import Face
-from benchmarks.faces_model.splits import held_out_faces
+from benchmarks.faces_model.face import Face, held_out_faces
 from benchmarks.faces_model.truth import ATTRIBUTES
 from discovery import Kind
 from models.contrastive import SHIPPED, ContrastiveOracle
@@ -69,12 +68,10 @@ def evaluate(oracle: ContrastiveOracle, faces: Sequence[Face], triples: int = TR
     )
 
 
-def probabilities(
-    oracle: ContrastiveOracle, examples: Sequence[Example], names: Sequence[str], voter: int = 0
-) -> NDArray[np.float64]:
+def probabilities(oracle: ContrastiveOracle, examples: Sequence[Example], names: Sequence[str]) -> NDArray[np.float64]:
     table = np.full((len(examples), len(names)), np.nan)
     places = {
-        Label(Feature(name), example, voter): (row, column)
+        Label(Feature(name), example): (row, column)
         for row, example in enumerate(examples)
         for column, name in enumerate(names)
     }

@@ -1,4 +1,4 @@
-"""Faces as lists of parts, sampled so that what is worth naming is not rare.
+"""Faces as lists of parts, sampled so that what is worth naming is not rare, and which of them are for what.
 
 A `Face` is canonical: a part that would be hidden (hair under a hat, eyes behind dark glasses) holds one fixed value,
 so that equal pictures come from equal faces.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,12 @@ WHITE_COLLARS = frozenset({"COLLAR_SWEATER", "BLAZER_SWEATER", "BOND_SUIT", "SHI
 OVER_THE_EYEBROWS = frozenset({"BOB", "MIA_WALLACE", "LONG_NOT_TOO_LONG", "WILD", "BIG_HAIR", "STRAIGHT_STRAND"})
 OVER_THE_SHOULDERS = frozenset({"DREADS", "CURVY"})
 
+# No face is in two splits: each excludes the faces of those before it.
+SHIPPED_SEED = 2015285  # with this one every attribute holds for three of the hundred faces or more
+SHIPPED = 100
+HELD_OUT = 2000
+HELD_OUT_SEED, CHOOSING_SEED, TRAINING_SEED = 11, 12, 13
+
 
 @dataclass(frozen=True, slots=True)
 class Face:
@@ -68,10 +75,6 @@ class Face:
     print: str
     skin: str
     background: str
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return astuple(self)
 
 
 def sample(rng: np.random.Generator) -> Face:
@@ -111,3 +114,38 @@ def _with_legible_clothes(face: Face) -> Face:
     if face.print and face.top_colour in ("white", "yellow"):
         face = replace(face, top_colour={"white": "black", "yellow": "green"}[face.top_colour])
     return face
+
+
+@cache
+def shipped_faces() -> tuple[Face, ...]:
+    """The faces of datasets/faces."""
+    rng = np.random.default_rng(SHIPPED_SEED)
+    return tuple(sample(rng) for _ in range(SHIPPED))
+
+
+@cache
+def held_out_faces() -> tuple[Face, ...]:
+    """For the figures in the model card: used neither for training nor for choosing anything."""
+    return _fresh(HELD_OUT, HELD_OUT_SEED, set(shipped_faces()))
+
+
+@cache
+def choosing_faces() -> tuple[Face, ...]:
+    """For choices: architecture, training time, thresholds."""
+    return _fresh(HELD_OUT, CHOOSING_SEED, {*shipped_faces(), *held_out_faces()})
+
+
+@cache
+def training_faces(count: int) -> tuple[Face, ...]:
+    return _fresh(count, TRAINING_SEED, {*shipped_faces(), *held_out_faces(), *choosing_faces()})
+
+
+def _fresh(count: int, seed: int, taken: set[Face]) -> tuple[Face, ...]:
+    rng = np.random.default_rng([2015, seed])
+    found: list[Face] = []
+    while len(found) < count:
+        face = sample(rng)
+        if face not in taken:
+            taken.add(face)
+            found.append(face)
+    return tuple(found)

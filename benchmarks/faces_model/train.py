@@ -23,7 +23,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.faces_model.architecture import build_model, build_processor, build_tokenizer
 from benchmarks.faces_model.draw import render, truth_matrix
-from benchmarks.faces_model.splits import training_faces
+from benchmarks.faces_model.face import training_faces
 from models.contrastive import SHIPPED, TEMPLATES, Phrase, read
 
 if TYPE_CHECKING:

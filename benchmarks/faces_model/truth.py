@@ -37,11 +37,7 @@ def _ears(face: Face) -> bool:
 
 
 def _top(colour: str) -> Sees:
-    def sees(face: Face) -> bool:
-        shirt = "white" if face.clothes == "SHIRT_WICK" else face.top_colour
-        return shirt == colour
-
-    return sees
+    return lambda face: colour == ("white" if face.clothes == "SHIRT_WICK" else face.top_colour)
 
 
 def _hair_colour(colour: str) -> Sees:

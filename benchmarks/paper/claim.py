@@ -26,23 +26,24 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided: too few runs"
 
 
-def verdict_of(holds: bool, *, as_printed: bool = True) -> Verdict:
-    """Whether the claim holds under the reading that is tested, and under the printed one too."""
-    return (Verdict.HOLDS if as_printed else Verdict.HOLDS_AS_READ) if holds else Verdict.FAILS
+def verdict_of(holds: bool, *, as_printed: bool = True, refuted: bool = True) -> Verdict:
+    """Whether the claim holds under the reading that is tested, and under the printed one; else if it is refuted."""
+    if holds:
+        return Verdict.HOLDS if as_printed else Verdict.HOLDS_AS_READ
+    return Verdict.FAILS if refuted else Verdict.UNDECIDED
 
 
 @dataclass(frozen=True)
 class Scale:
     """How much is simulated: each claim says what it does at each of the three levels."""
 
-    name: str
     level: int
 
     def of(self, trial: T, quick: T, full: T) -> T:
         return (trial, quick, full)[self.level]
 
 
-TRIAL, QUICK, FULL = Scale("trial", 0), Scale("quick", 1), Scale("full", 2)
+TRIAL, QUICK, FULL = Scale(0), Scale(1), Scale(2)
 
 
 @dataclass(frozen=True)

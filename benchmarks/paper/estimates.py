@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,14 +33,7 @@ def median(values: Sequence[float]) -> Interval:
     half = Z_95 * math.sqrt(count) / 2
     low = max(0, math.floor(count / 2 - half))
     high = min(count - 1, math.ceil(count / 2 + half) - 1)
-    return Interval(_middle(ordered), ordered[low], ordered[max(high, low)])
-
-
-def _middle(ordered: Sequence[float]) -> float:
-    half = len(ordered) // 2
-    if len(ordered) % 2 or math.isinf(ordered[half]):
-        return ordered[half]
-    return (ordered[half - 1] + ordered[half]) / 2
+    return Interval(statistics.median(ordered), ordered[low], ordered[max(high, low)])
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Interval:

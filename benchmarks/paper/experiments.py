@@ -15,16 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper.claim import ClaimTable, Finding, Scale, Tested, Topic, Trials, grid, trials_of, verdict_of
-from benchmarks.paper.estimates import (
-    mean,
-    median,
-    number,
-    percent,
-    proportion,
-    ratio,
-    standard_error,
-    with_interval,
-)
+from benchmarks.paper.estimates import mean, median, number, percent, proportion, ratio, standard_error, with_interval
 from benchmarks.paper.plots import Plot, PlotLine, PlotPanel
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import SKEWED, World, binary_tree, left_right_world, skewed_world

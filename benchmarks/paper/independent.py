@@ -10,18 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.paper.claim import (
-    ClaimTable,
-    Finding,
-    Scale,
-    Tested,
-    Topic,
-    Trials,
-    Verdict,
-    grid,
-    trials_of,
-    verdict_of,
-)
+from benchmarks.paper.claim import ClaimTable, Finding, Scale, Tested, Topic, Trials, grid, trials_of, verdict_of
 from benchmarks.paper.estimates import mean, number, percent, proportion, with_interval
 from benchmarks.paper.plots import Plot, PlotLine, PlotPanel
 from benchmarks.rehearsal import rehearse
@@ -80,7 +69,6 @@ def _judge_homogeneous(_: Scale, tested: Tested) -> Finding:
         else:
             halfway.setdefault(features, []).append((examples / even, share))
     worst = max(bounded, key=lambda share: share.high)
-    decided = worst.high < 0.5 or any(share.low > 0.5 for share in bounded)
     lines = [
         PlotLine.of_estimates(f"M = {features}", [place for place, _ in points], [share for _, share in points])
         for features, points in sorted(halfway.items())
@@ -90,7 +78,7 @@ def _judge_homogeneous(_: Scale, tested: Tested) -> Finding:
     return Finding(
         simulated="All triples of fewer than 1.1^M examples, asked of a homogeneous crowd; then the same with more "
         "examples, to see where an even chance really lies.",
-        verdict=verdict_of(worst.high < 0.5) if decided else Verdict.UNDECIDED,
+        verdict=verdict_of(worst.high < 0.5, refuted=any(share.low > 0.5 for share in bounded)),
         because=f"below 1.1^M examples all features were found in at most {percent(worst)} of the data sets.",
         tables=[
             ClaimTable("M | examples (below 1.1^M) | bound | all found | examples for an even chance, by formula", rows)

@@ -10,8 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
 from benchmarks.faces_model.draw import png  # noqa: E402
-from benchmarks.faces_model.face import Face  # noqa: E402
-from benchmarks.faces_model.splits import shipped_faces  # noqa: E402
+from benchmarks.faces_model.face import Face, shipped_faces  # noqa: E402
 from benchmarks.faces_model.truth import ATTRIBUTES, visible  # noqa: E402
 
 SIZE = 160

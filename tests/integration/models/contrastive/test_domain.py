@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.faces_model.evaluate import as_examples
-from benchmarks.faces_model.splits import held_out_faces
+from benchmarks.faces_model.face import held_out_faces
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
