@@ -37,10 +37,10 @@ types: .venv/.dev ## mypy, strict
 	$(BIN)/mypy .
 
 replicate: .venv/.run ## the paper's claims, tables and figures, into docs/replication
-	$(BIN)/python -m flows replicate $(ARGS)
+	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 train-faces: .venv/.dev ## train the shipped model anew, under an hour on two cores
-	$(BIN)/python -m models.faces.training.train
+	$(BIN)/python -m benchmarks.faces_model.train
 
 bench: .venv/.dev ## measure what docs/results.md shows (ARGS="NAME --quick": one of them)
 	$(BIN)/python -m benchmarks $(or $(ARGS),all); status=$$?; $(BIN)/python -m benchmarks render; exit $$status

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import ROOT
+from benchmarks.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 from discovery.questions import UNKNOWN
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 
 SHIPPED = [ROOT / "datasets" / "zoo" / "truth.csv", ROOT / "datasets" / "faces" / "truth.csv"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from models.faces.training.draw import png
-from models.faces.training.face import Face, sample
-from models.faces.training.truth import ATTRIBUTES, visible
+from benchmarks.faces_model.draw import png
+from benchmarks.faces_model.face import Face, sample
+from benchmarks.faces_model.truth import ATTRIBUTES, visible
 from models.oracle import Feature
 
 SIDE = 160

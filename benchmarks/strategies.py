@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import SHIPPED, Case, add_matrices, at_least_one, made_up, of_matrix
 from benchmarks.machine import tell
+from benchmarks.rehearsal import rehearse
 from benchmarks.results import Table, mean_of, rounded
 from discovery.metrics import interesting_and_distinct
-from discovery.simulation.rehearsal import rehearse
 from discovery.strategies import make_strategy
 
 STRATEGIES = ["auto", "adaptive-triple", "adaptive-pair", "random-triple", "tagging"]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import SHIPPED, Case, add_matrices, at_least_one, of_matrix
 from benchmarks.machine import tell
+from benchmarks.rehearsal import rehearse
 from benchmarks.results import Table, mean_of
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import rehearse
 from discovery.statistics import fit_ridge
 from discovery.strategies import Targeted, make_strategy, target_outputs
 from reports.analysis.held_out import score_held_out

@@ -35,6 +35,7 @@ from discovery.questions import (
     Strategy,
     StrategyError,
     differs_clearly,
+    valid_columns,
 )
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

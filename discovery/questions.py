@@ -43,6 +43,28 @@ def differs_clearly(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> NDArra
     return clear
 
 
+def valid_columns(truth: Labels, question: Comparison) -> NDArray[np.bool_]:
+    """Which columns answer the question. A column that is unknown on one of its examples does not."""
+    has = truth[list(question.examples)]
+    ones = (has == 1).sum(axis=0)
+    valid: NDArray[np.bool_] = (has != UNKNOWN).all(axis=0)
+    if question.kind is Kind.TWO_OF_THREE:
+        valid &= ones == 2
+    elif question.kind in (Kind.PAIR, Kind.ONE_OF_THREE):
+        valid &= ones == 1
+    elif question.kind is Kind.TAG:
+        valid &= ones == len(question.examples)
+    elif question.kind is Kind.LEFT_RIGHT:
+        valid &= ones == len(question.examples)
+        valid &= (truth[list(question.without)] == 0).all(axis=0)
+    elif question.kind is Kind.GROUPS:
+        others = truth[list(question.without)]
+        valid &= (others != UNKNOWN).all(axis=0) & differs_clearly(has == 1, others == 1)
+    else:
+        raise ValueError(f"a crowd is asked to compare, and {question.kind.value!r} is not a comparison")
+    return valid
+
+
 class StrategyError(ValueError):
     """What was asked of a strategy is impossible; the message is one line that says why."""
 

@@ -63,7 +63,6 @@ COMMANDS = {
     "costs": ("money", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
     "store": ("store", "Check the store of all answers, back it up, restore a backup, prune it.", ""),
     "oracles": ("discover", "List the kinds of oracle and their parameters.", "openai"),
-    "replicate": ("replicate", "Test the paper's claims on simulated crowds.", "--quick --out replication"),
     "server": ("discover", "Keep a Prefect server running, or stop the one that runs leave in the background.", ""),
 }
 

@@ -3,5 +3,4 @@
 from tasks.elicit import elicit, probed
 from tasks.label import label, label_batch
 from tasks.publish import ProgressArtifact, announce_feature, publish, publish_enrichment
-from tasks.replicate import replicate_topic
 from tasks.run_log import without_tracebacks

@@ -9,10 +9,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from models.faces.training.draw import png  # noqa: E402
-from models.faces.training.face import Face  # noqa: E402
-from models.faces.training.splits import shipped_faces  # noqa: E402
-from models.faces.training.truth import ATTRIBUTES, visible  # noqa: E402
+from benchmarks.faces_model.draw import png  # noqa: E402
+from benchmarks.faces_model.face import Face, shipped_faces  # noqa: E402
+from benchmarks.faces_model.truth import ATTRIBUTES, visible  # noqa: E402
 
 SIZE = 160
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Comparison, Kind, differs_clearly
+from discovery.questions import Comparison, valid_columns
 
 Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 or UNKNOWN
 
@@ -28,28 +28,6 @@ class Crowd(ABC):
     def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
         """The column that is named where one is asked for."""
         return next(iter(self.answers(question, rng, known)), None)
-
-
-def valid_columns(truth: Matrix, question: Comparison) -> NDArray[np.bool_]:
-    """Which columns answer the question. A column that is unknown on one of its examples does not."""
-    has = truth[list(question.examples)]
-    ones = (has == 1).sum(axis=0)
-    valid: NDArray[np.bool_] = (has != UNKNOWN).all(axis=0)
-    if question.kind is Kind.TWO_OF_THREE:
-        valid &= ones == 2
-    elif question.kind in (Kind.PAIR, Kind.ONE_OF_THREE):
-        valid &= ones == 1
-    elif question.kind is Kind.TAG:
-        valid &= ones == len(question.examples)
-    elif question.kind is Kind.LEFT_RIGHT:
-        valid &= ones == len(question.examples)
-        valid &= (truth[list(question.without)] == 0).all(axis=0)
-    elif question.kind is Kind.GROUPS:
-        others = truth[list(question.without)]
-        valid &= (others != UNKNOWN).all(axis=0) & differs_clearly(has == 1, others == 1)
-    else:
-        raise ValueError(f"a crowd is asked to compare, and {question.kind.value!r} is not a comparison")
-    return valid
 
 
 def _candidates(truth: Matrix, question: Comparison, known: Collection[int]) -> NDArray[np.intp]:

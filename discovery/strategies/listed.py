@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discovery.questions import Comparison, Labels, StrategyError
-from discovery.simulation import valid_columns
+from discovery.questions import Comparison, Labels, StrategyError, valid_columns
 
 
 class Listed:

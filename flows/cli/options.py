@@ -26,7 +26,7 @@ GROUPS = {
     "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out", "expect"),
     "What is asked": (
         *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
-        *("examples", "elicit_on", "label_every", "label_rest", "backfill", "drop_gone", "retry_unusable", "quick"),
+        *("examples", "elicit_on", "label_every", "label_rest", "backfill", "drop_gone", "retry_unusable"),
     ),
     "The data set": ("id_column", "text_column", "image_column"),
     "What for": ("about", "avoid", "known", "exclude", "exemplars", "target", "between", "hold_out_by", "unguided"),

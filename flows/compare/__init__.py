@@ -1,4 +1,4 @@
-"""The compare flow: the same questions to several oracles; and replicate, which compares strategies with the paper."""
+"""The compare flow: the same questions to several oracles."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from flows.compare.flow import compare_flow, run_flow
     from flows.compare.forecast import forecast_comparison
     from flows.compare.preparation import prepare_comparison
-    from flows.compare.replicate import ReplicateSettings, run_replicate_flow
 
 __getattr__ = on_first_use(
     __name__,
@@ -17,6 +16,5 @@ __getattr__ = on_first_use(
         "flow": "compare_flow run_flow",
         "forecast": "forecast_comparison",
         "preparation": "prepare_comparison",
-        "replicate": "ReplicateSettings run_replicate_flow",
     },
 )

@@ -14,15 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from discovery import Comparison, Kind, Labels, same_name
-from discovery.simulation import (
-    TrueAttribute,
-    VoteErrors,
-    attribute_among,
-    make_crowd,
-    neighbours,
-    true_attributes,
-    true_scale,
-)
+from discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
 from models.oracle import (
     Answer,
     Choose,
@@ -61,23 +53,13 @@ class Behaviour:
     latency: Annotated[float, "seconds per answer"] = 0.0
     price: Money = 0  # micro-dollars per answer
     width: Annotated[int, "answers at a time, where there is a latency"] = 16
-    shared: Annotated[float, "correlation of what makes two votes on one label wrong; 1: all err alike"] = 0.0
-    by_example: Annotated[float, "of that the share that belongs to the example, whatever the feature"] = 0.0
-    confused: Annotated[float, "share of labels that all give for the most similar feature instead"] = 0.0
-    yes_bias: Annotated[float, "1: only what lacks a feature is labelled wrongly; -1: only what has it"] = 0.0
 
     def __post_init__(self) -> None:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise OracleError(f"simulated: {name}={getattr(self, name)} is not a share: give a value from 0 to 1")
-        if not -1 <= self.yes_bias <= 1:
-            raise OracleError(f"simulated: yes_bias={self.yes_bias} is out of range: give a value from -1 to 1")
         if self.latency < 0 or self.price < 0 or self.width < 1:
             raise OracleError("simulated: latency and price must not be negative and width must be at least 1")
-
-    @property
-    def errors(self) -> VoteErrors:
-        return VoteErrors(self.flip, self.shared, self.by_example, self.confused, self.yes_bias)
 
     @property
     def is_free(self) -> bool:
@@ -85,9 +67,7 @@ class Behaviour:
         return not (self.price or self.latency)
 
 
-SHARES = ("flip", "wrong", "none", "refuse", "shared", "by_example", "confused")
-ALWAYS_IN_KEYS = ("flip", "wrong", "none", "refuse")
-IN_KEYS_IF_USED = ("shared", "by_example", "confused", "yes_bias")  # answers kept before there were any stay valid
+SHARES = ("flip", "wrong", "none", "refuse")
 
 
 class SimulatedOracle:
@@ -107,9 +87,7 @@ class SimulatedOracle:
         """With `growing`, examples are known by their ids and more of them do not make it another crowd."""
         self.behaviour = behaviour or Behaviour()
         self.width = self.behaviour.width if self.behaviour.latency else AT_ONCE
-        self._errors = self.behaviour.errors
-        errs = self.behaviour.flip or self.behaviour.refuse or self.behaviour.confused
-        self._reliable = not errs  # its labels leave nothing to chance
+        self._reliable = not (self.behaviour.flip or self.behaviour.refuse)  # its labels leave nothing to chance
         self._truth = truth
         self._columns = list(columns)
         self._column_of = {name: column for column, name in enumerate(columns)}
@@ -118,15 +96,13 @@ class SimulatedOracle:
         self._crowd = make_crowd(crowd, truth, seed)
         self._seed = seed
         content = [] if growing else [[e.digest for e in examples], truth.tolist()]
-        kept = [(name, getattr(self.behaviour, name)) for name in ALWAYS_IN_KEYS]
-        kept += [(name, value) for name in IN_KEYS_IF_USED if (value := getattr(self.behaviour, name))]
         self.identity = OracleIdentity(
             kind="simulated",
             model=crowd,
             parameters=(
                 ("seed", seed),
                 ("truth", digest_of([list(columns), *content])),
-                *kept,
+                *((name, getattr(self.behaviour, name)) for name in SHARES),
             ),
         )
 
@@ -197,7 +173,7 @@ class SimulatedOracle:
         return replace(answer, reason=SEEN, quote=(question.example.text or "")[:QUOTED])
 
     def _verdict(self, question: Label | Why) -> Verdict:
-        errs, difficulty = 1.0, 0.0
+        errs = 1.0
         if not self._reliable:
             _, refuses, errs = self._draw(question)
             if refuses:
@@ -205,10 +181,7 @@ class SimulatedOracle:
         value = self._value(question)
         if value < 0:  # not in the truth: the crowd cannot tell
             return Verdict.UNREADABLE
-        if self._errors.shared or self._errors.confused:
-            value, difficulty = self._as_all_see_it(question, value)
-        flip = self._errors.is_wrong(value, errs, difficulty)
-        return Verdict.YES if bool(value) != flip else Verdict.NO
+        return Verdict.YES if bool(value) != (errs < self.behaviour.flip) else Verdict.NO
 
     def _value(self, question: Label | Why) -> int:
         if isinstance(question, Same):
@@ -216,24 +189,6 @@ class SimulatedOracle:
             return -1 if -1 in columns else int(len(set(columns)) == 1)
         column = self._column_of.get(question.feature.name)
         return -1 if column is None else int(self._truth[self._row(question.example), column])
-
-    def _as_all_see_it(self, question: Label | Why, value: int) -> tuple[int, float]:
-        """What the label seems to be to everybody, and how hard it is for everybody."""
-        of_label = self._chance(question.feature.name, question.example.digest)
-        confused, hard = of_label.random() < self._errors.confused, of_label.standard_normal()
-        column = self._column_of.get(question.feature.name)
-        if confused and column is not None and (other := self._neighbours[column]) is not None:
-            seen = int(self._truth[self._row(question.example), other])
-            value = seen if seen >= 0 else value
-        of_example = self._chance(question.example.digest).standard_normal()
-        return value, self._errors.difficulty(of_example, hard)
-
-    def _chance(self, *words: str) -> np.random.Generator:
-        return np.random.default_rng(int(digest_of([self._seed, "difficulty", *words])[:32], 16))
-
-    @cached_property
-    def _neighbours(self) -> tuple[int | None, ...]:
-        return neighbours(self._truth)
 
     def _compare(self, question: Compare, rng: np.random.Generator, errs: float) -> Answer:
         comparison = Comparison(

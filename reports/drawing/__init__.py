@@ -1,8 +1,7 @@
-"""Plots, SVG and templates."""
+"""SVG and templates."""
 
 from reports.drawing.number_formats import FILTERS, percent, plural, unbroken, usd
 from reports.drawing.over_time import stems_over_time, steps_over_time
-from reports.drawing.plots import Plot, PlotLine, PlotPanel, svg_of
 from reports.drawing.svg import (
     BOTTOM,
     HEIGHT,

@@ -12,7 +12,7 @@ from benchmarks.cases import Case, of_matrix, read_matrix
 from benchmarks.duplicates import Tally, as_dataset, tally_of
 from benchmarks.people import errors_in_common, majority_error, wrong_votes
 from benchmarks.strategies import ceiling, compare_strategies, found
-from discovery.simulation.worlds import World
+from benchmarks.worlds import World
 from sources import load_dataset
 from tests.support.fake_openai import Habits
 from tests.support.fake_openai.lifelike import LifelikeMind

@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from discovery.look import LEFT, LOOK_ERROR, TooLittle, judge, looks, order_to_tell
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Labels
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import skewed_world
-from discovery.strategies import make_strategy
 from tests.support.slow import slow
 
 
@@ -140,17 +137,3 @@ def test_words_say_what_was_seen() -> None:
     assert TooLittle("rare", 1, 48).reason() == "too rare: 1 of 48 examples have it"
     assert TooLittle("common", 0, 48).reason() == "too common: 0 of 48 examples lack it"
     assert TooLittle("same", 2, 48, 0).reason("hat") == "same as hat: differs on 2 of 48 examples"
-
-
-def test_looks_save_labels_and_lose_next_to_nothing_that_counts() -> None:
-    world = skewed_world("products", np.random.default_rng([0, 3]))
-    found = {}
-    for look in (False, True):
-        strategy = make_strategy("auto", 100, np.random.default_rng([0, 1]), most=3)
-        crowd = world.crowd("salience", 0)
-        history = rehearse(strategy, crowd, world.truth, 35, np.random.default_rng([0, 2]), most=3, look=look)
-        asked = sum(int((labels != UNKNOWN).sum()) for new in history.labels for labels in new)
-        found[look] = (history.interesting_distinct(), asked / (100 * len(history.columns)))
-    assert found[False][1] == 1
-    assert found[True][1] < 0.93
-    assert found[True][0] >= 0.95 * found[False][0]

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks.worlds import BINARY_SHAPES, ROOT, binary_tree, independent_features, leafy_tree
 from discovery.metrics import LabelMatrix
 from discovery.questions import UNKNOWN
-from discovery.simulation.worlds import BINARY_SHAPES, ROOT, binary_tree, independent_features, leafy_tree
 from discovery.tree import FeatureTree, Implication, as_dot, as_json, as_text, feature_tree, implications
 
 

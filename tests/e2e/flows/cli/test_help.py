@@ -90,12 +90,11 @@ def test_options_are_in_groups_and_those_that_matter_come_first(command: str, ca
 
 
 def test_every_grouped_option_is_a_setting_or_an_option_of_every_command() -> None:
-    from flows.compare.replicate import ReplicateSettings
     from flows.compare.settings import CompareSettings
     from flows.discover.settings import DiscoverSettings
     from flows.enrich.settings import EnrichSettings, RediscoverSettings
 
-    models = (DiscoverSettings, EnrichSettings, CompareSettings, RediscoverSettings, ReplicateSettings)
+    models = (DiscoverSettings, EnrichSettings, CompareSettings, RediscoverSettings)
     known = {name for model in models for name in model.model_fields} | {"config", "json", "debug"}
     assert {name for names in GROUPS.values() for name in names} <= known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reports.compare.comparison import OracleComparison
@@ -41,7 +42,14 @@ def test_who_knows_is_not(tmp_path: Path) -> None:
 def test_votes_that_err_alike_are_reported(tmp_path: Path) -> None:
     """Errors in common are 1 where every vote repeats the first, and about 0 where votes are coins."""
     world = make_world(tmp_path, n=200)
-    oracles = ("simulated?flip=0.2&shared=1", "simulated?flip=0.2")
+    wrong = np.random.default_rng(1).random((200, len(FEATURES))) < 0.2
+    votes = [
+        (row["id"], feature, f"worker {voter}", int(row[feature]) ^ int(wrong[place, column]))
+        for place, row in enumerate(truth_of(world))
+        for column, feature in enumerate(FEATURES)
+        for voter in range(5)
+    ]
+    oracles = (write_votes(tmp_path / "alike.csv", votes), "simulated?flip=0.2")
     found = compared(tmp_path, world, *oracles, features="hat; glasses; beard", votes=5, comparisons=0)
     alike, alone = (one.right["errors in common"] for one in found.qualities)
     assert alike.value == pytest.approx(1.0)

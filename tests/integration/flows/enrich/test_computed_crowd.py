@@ -25,7 +25,7 @@ from tests.support.growing_worlds import World, night, table
 from tests.support.slow import slow
 from tests.support.telling_worlds import TellingWorld
 
-ERRING = "simulated?flip=0.2&refuse=0.15&shared=0.5&by_example=0.3&confused=0.2&yes_bias=0.4"
+ERRING = "simulated?flip=0.2&refuse=0.15"
 OF_THE_MOMENT = {"seconds", "finished_at"}
 Written = dict[str, pd.DataFrame | dict[str, Any]]
 

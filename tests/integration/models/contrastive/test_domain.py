@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks.faces_model.evaluate import as_examples
+from benchmarks.faces_model.face import held_out_faces
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
@@ -15,8 +17,6 @@ from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from models.contrastive import ContrastiveOracle
 from models.contrastive.domain import Domain
-from models.faces.training.evaluate import as_examples
-from models.faces.training.splits import held_out_faces
 from models.oracle import Unlike, unlike
 from reports import Run
 from sources import load_dataset

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks.faces_model.architecture import held_out_paraphrases, words_of
+from benchmarks.faces_model.evaluate import evaluate
+from benchmarks.faces_model.face import choosing_faces, held_out_faces, shipped_faces, training_faces
+from benchmarks.faces_model.truth import ATTRIBUTES
 from discovery.metrics import interesting_and_distinct, matches_with_truth
 from discovery.questions import Kind, Labels
 from discovery.strategies import make_strategy
 from models.contrastive.embeddings import Embedder
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from models.contrastive.vocabulary import read
-from models.faces.training.architecture import held_out_paraphrases, words_of
-from models.faces.training.evaluate import evaluate
-from models.faces.training.splits import choosing_faces, held_out_faces, shipped_faces, training_faces
-from models.faces.training.truth import ATTRIBUTES
 from models.local.files import find_model
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from models.voting import Panel

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import poisson
 
+from benchmarks.rehearsal import Labelling, Rehearsal, rehearse
+from benchmarks.worlds import World, binary_tree, independent_features, skewed_world
 from discovery.questions import Comparison, Kind, Strategy, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
-from discovery.simulation.rehearsal import Labelling, Rehearsal, rehearse
-from discovery.simulation.worlds import World, binary_tree, independent_features, skewed_world
 from discovery.strategies import make_strategy
 from discovery.strategies.auto import Auto
 from discovery.strategies.hypothetical import FEATURE_COUNTS, HypotheticalFeatures, _p_at_least

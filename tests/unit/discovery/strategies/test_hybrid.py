@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.rehearsal import Labelling, rehearse
+from benchmarks.worlds import World, independent_features, leafy_tree
 from discovery.questions import Kind, StrategyError
 from discovery.simulation.crowds import make_crowd
-from discovery.simulation.rehearsal import Labelling, rehearse
-from discovery.simulation.worlds import World, independent_features, leafy_tree
 from discovery.strategies import make_strategy
 from discovery.strategies.hybrid import AdaptiveHybrid
 

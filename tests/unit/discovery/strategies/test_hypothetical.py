@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.worlds import independent_features
+from discovery import valid_columns
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels
-from discovery.simulation.crowds import valid_columns
-from discovery.simulation.worlds import independent_features
 from discovery.strategies.hypothetical import CHANCE, HypotheticalFeatures, answers
 
 SIZE = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.TAG: 1}

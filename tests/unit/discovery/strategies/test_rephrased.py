@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.rehearsal import rehearse
+from benchmarks.worlds import binary_tree, left_right_world
+from discovery import valid_columns
 from discovery.questions import UNKNOWN, Comparison, Kind
-from discovery.simulation.crowds import Matrix, make_crowd, valid_columns
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import binary_tree, left_right_world
+from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.strategies import make_strategy
 from discovery.strategies.rephrased import as_left_right, as_two_of_three
 

@@ -6,10 +6,10 @@ from math import comb
 import numpy as np
 import pytest
 
+from benchmarks.rehearsal import Labelling, rehearse
+from benchmarks.worlds import BINARY_SHAPES, binary_tree, independent_features
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
-from discovery.simulation.rehearsal import Labelling, rehearse
-from discovery.simulation.worlds import BINARY_SHAPES, binary_tree, independent_features
 from discovery.strategies import STRATEGIES, make_strategy
 from discovery.strategies.nonadaptive import triple_of_rank
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.rehearsal import rehearse
+from discovery import valid_columns
 from discovery.questions import UNKNOWN, Comparison, Kind, StrategyError, differs_clearly
-from discovery.simulation.crowds import WeightedCrowd, make_crowd, valid_columns
-from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.crowds import WeightedCrowd, make_crowd
 from discovery.strategies import make_strategy
 from discovery.strategies.targeted import Targeted, target_outputs
 

@@ -19,11 +19,10 @@ TRUTH[::9, 1] = UNKNOWN
 FEATURES = [Feature("d"), Feature("zebra"), Feature("b", "It is b."), Feature("a")]
 BEHAVIOURS: list[dict[str, Any]] = [
     {},
-    {"shared": 0.5, "yes_bias": 0.5, "wrong": 0.3, "none": 0.3},  # none of which changes a label
+    {"wrong": 0.3, "none": 0.3},  # none of which changes a label
     {"flip": 0.3},
     {"refuse": 0.4},
-    {"confused": 0.5},
-    {"flip": 0.3, "refuse": 0.2, "shared": 0.6, "by_example": 0.4, "confused": 0.2, "yes_bias": -0.5},
+    {"flip": 0.3, "refuse": 0.2},
 ]
 
 

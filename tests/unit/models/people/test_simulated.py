@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, OracleError, Verdict
@@ -86,10 +85,10 @@ def test_a_feature_that_the_truth_lacks_cannot_be_told() -> None:
     assert answer.verdict is Verdict.UNREADABLE
 
 
-OUT_OF_RANGE: list[dict[str, float]] = [{"flip": 1.5}, {"refuse": -0.1}, {"width": 0}, {"price": -1}, {"shared": 2}]
+OUT_OF_RANGE: list[dict[str, float]] = [{"flip": 1.5}, {"refuse": -0.1}, {"width": 0}, {"price": -1}]
 
 
-@pytest.mark.parametrize("wrong", [*OUT_OF_RANGE, {"yes_bias": -1.5}, {"confused": -1}])
+@pytest.mark.parametrize("wrong", OUT_OF_RANGE)
 def test_impossible_behaviour_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(OracleError, match="simulated"):
         Behaviour(**wrong)  # type: ignore[arg-type]
@@ -99,61 +98,6 @@ def test_identity_tells_crowds_apart_but_not_prices() -> None:
     assert crowd_of(TRUTH).identity == crowd_of(TRUTH, price=5, latency=0.1).identity
     assert crowd_of(TRUTH).identity != crowd_of(TRUTH, flip=0.1).identity
     assert crowd_of(TRUTH).identity != crowd_of(1 - TRUTH).identity
-
-
-def test_errors_that_are_not_shared_are_the_oracle_that_it_was() -> None:
-    """Answers that were kept before errors could be shared stay valid."""
-    plain = crowd_of(TRUTH, flip=0.1).identity
-    assert [name for name, _ in plain.parameters] == ["seed", "truth", "flip", "wrong", "none", "refuse"]
-    others: list[dict[str, Any]] = [
-        {"shared": 0.5},
-        {"confused": 0.1},
-        {"yes_bias": 0.2},
-        {"shared": 0.5, "by_example": 0.5},
-    ]
-    assert len({plain, *(crowd_of(TRUTH, flip=0.1, **one).identity for one in others)}) == 5
-
-
-def test_voters_who_share_their_errors_err_on_the_same_labels() -> None:
-    truth = random_truth(300, 4)
-    asked = [Label(Feature("feature a"), example, voter) for example in texts(300) for voter in range(5)]
-
-    def wrong(**behaviour: Any) -> NDArray[np.bool_]:
-        said = [answer.verdict is Verdict.YES for answer in crowd_of(truth, flip=0.2, **behaviour).ask(asked)]
-        errs: NDArray[np.bool_] = np.array(said).reshape(300, 5) != (truth[:, :1] == 1)
-        return errs
-
-    alone, together = wrong(), wrong(shared=1.0)
-    assert abs(alone.mean() - 0.2) < 0.06
-    assert abs(together.mean() - 0.2) < 0.08
-    assert (alone.sum(1) % 5 > 0).sum() > 0
-    assert set(together.sum(1)) == {0, 5}
-    biased = wrong(yes_bias=1.0)
-    assert not biased[truth[:, 0] == 1].any()
-    assert biased[truth[:, 0] == 0].mean() == pytest.approx(0.4, abs=0.1)
-
-
-def test_a_hard_example_is_hard_for_every_feature() -> None:
-    truth = random_truth(300, 4)
-    oracle = crowd_of(truth, flip=0.3, shared=1.0, by_example=1.0)
-    wrong = [
-        [
-            (answer.verdict is Verdict.YES) != bool(truth[row, column])
-            for row, answer in enumerate(oracle.ask([Label(Feature(name), one) for one in texts(300)]))
-        ]
-        for column, name in enumerate(("feature a", "feature b"))
-    ]
-    assert wrong[0] == wrong[1]
-    assert any(wrong[0])
-
-
-def test_a_confused_crowd_answers_for_the_most_similar_feature() -> None:
-    truth = random_truth(60, 3)
-    truth[:, 1] = truth[:, 0]
-    truth[:9, 1] ^= 1
-    oracle = crowd_of(truth, confused=1.0)
-    said = [answer.verdict is Verdict.YES for answer in oracle.ask([Label(Feature("feature a"), e) for e in texts(60)])]
-    assert said == (truth[:, 1] == 1).tolist()
 
 
 def test_of_two_groups_it_names_a_feature_that_clearly_more_of_one_have() -> None:

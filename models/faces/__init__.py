@@ -1,1 +1,0 @@
-"""The model that ships."""
