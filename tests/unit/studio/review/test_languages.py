@@ -20,15 +20,20 @@ SHOWN = ("aria-label", "placeholder", "title", "alt", "data-text", "data-more", 
 NAMES = {"twothirds"}  # of this program, the same in every language
 
 
-def texts(language: str) -> dict[str, str | tuple[str, str]]:
-    messages = [message for message in read_messages(language) if message.id]
-    return {message.id if isinstance(message.id, str) else message.id[0]: message.string for message in messages}
+def texts(language: str) -> dict[str, str | tuple[str, ...]]:
+    """By id: a text, or its plural forms."""
+    found: dict[str, str | tuple[str, ...]] = {}
+    for message in read_messages(language):
+        key, text = message.id if isinstance(message.id, str) else message.id[0], message.string
+        assert text, key
+        found[key] = text if isinstance(text, str) else tuple(text)
+    return {key: text for key, text in found.items() if key}
 
 
 ENGLISH = texts("en")
 
 
-def fields(text: str | tuple[str, str]) -> list[set[str]]:
+def fields(text: str | tuple[str, ...]) -> list[set[str]]:
     forms = (text,) if isinstance(text, str) else text
     return [{name for _, name, _, _ in string.Formatter().parse(form) if name} for form in forms]
 
