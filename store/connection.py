@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 
 from store.errors import DamagedStore, StoreError, explained, masked
 from store.file import OpenedFile
-from store.migrations import schema_version
+from store.schema import has_tables
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
@@ -210,14 +210,13 @@ def _assert_setting(name: str, setting: str, found: object, wanted: object) -> N
 
 # A trigger or view could alter what is read or written without breaking a checksum.
 _ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
-MARKED_SINCE = 7  # the schema since which a store that nobody uses is left without the mark of the WAL journal
 _WITH_WAL = b"\2\2"  # that mark: the versions with which a file is to be written and read
 _LOOKS = 3  # at the mark, for another process may just be opening or leaving the store
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
 
 def examine(engine: Engine, name: str) -> bool:
-    """Raise StoreError for a file that is not an intact store of a known schema; servers are not examined.
+    """Raise StoreError for a file that is not an intact store of this schema; servers are not examined.
 
     Returns whether an SQLite file is marked as in use while its journal is missing, as in a copy of that file alone."""
     if engine.dialect.name != "sqlite" or not engine.url.database:
@@ -234,18 +233,18 @@ def examine(engine: Engine, name: str) -> bool:
                 result = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
                 if result != "ok":
                     raise explained(name, StoreError(f"malformed: {result.splitlines()[-1]}"))
-            at = schema_version(connection, name)
+            is_store = has_tables(connection, name)
             if added := connection.exec_driver_sql(_ADDED).first():
                 remedy = "it was left as it is; restore a copy of it or give another --store"
                 raise StoreError(f"store {name} has the {added[0]} {added[1]!r}, which no version creates: {remedy}")
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error
-    if is_torn and at == 0:
+    if is_torn and not is_store:
         raise DamagedStore(
             f"store {name} is a copy without its latest commits, which are in {path.name}-wal beside the original: "
             "copy that file too, or copy stores with `python -m flows store backup`; it was left as it is"
         )
-    return is_torn and at >= MARKED_SINCE
+    return is_torn
 
 
 def _is_torn(path: Path, name: str) -> bool:

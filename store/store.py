@@ -10,13 +10,13 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
-from store import migrations
 from store.clock import clock_of
 from store.connection import connect, examine, leave, store_name
 from store.errors import StoreError
 from store.ledger import Check, Claims, Costs, Housekeeping, KeptAnswers, Rates, Runs, Settlements
 from store.metrics import Metrics
 from store.review import Queue
+from store.schema import create_tables
 from store.transactions import Clock, Notices, Transactions
 
 PATIENCE_SECONDS = 60.0
@@ -66,10 +66,9 @@ class Store:
         *,
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
-        waiting: migrations.Waiting = migrations.silently,
         say: Callable[[str], None] = lambda _message: None,
     ) -> Store:
-        """The store at a path, `sqlite:///path` or `postgresql://…`, created or migrated as needed. Leases and pauses
+        """The store at a path, `sqlite:///path` or `postgresql://…`, created where there is none. Leases and pauses
         are counted by the clock of the database unless one is given; `say` is called with what is waited for.
 
         Raises StoreError in one line when it cannot be used; a file that is not a store is never written to."""
@@ -77,19 +76,19 @@ class Store:
         store = cls(connect(url), name, clock=clock, patience=patience, say=say)
         try:
             store.is_torn = examine(store.engine, name)
-            store._migrate(url, patience, waiting)
+            store._create(url, patience)
         except StoreError:
             store.close_as_found()
             raise
         return store
 
-    def _migrate(self, url: str, patience: float, waiting: migrations.Waiting) -> None:
+    def _create(self, url: str, patience: float) -> None:
         """A new SQLite file gets its schema before its WAL journal: no power cut leaves it without a schema."""
         is_sqlite = self.engine.dialect.name == "sqlite"
         engine = connect(url, keep_journal=True) if is_sqlite else self.engine
         opening = Transactions(engine, self.name, patience=patience, notice=self.notice)
         try:
-            opening.first(lambda connection: migrations.migrate(connection, self.name, waiting=waiting))
+            opening.first(lambda connection: create_tables(connection, self.name))
         finally:
             if is_sqlite:
                 engine.dispose()

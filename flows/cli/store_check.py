@@ -64,23 +64,17 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
         for line in store.check.problems():
             found.add("of the file or the books", line)
         found.sizes = store.housekeeping.sizes()
-    total, unsealed, keys = store.answers.count(), 0, _Keys(store)
+    total, keys = store.answers.count(), _Keys(store)
     with display.counting(total, "answers"):
         for page in store.check.answers():
             for one in page:
                 found.answers += 1
-                unsealed += one.checksum is None
                 answer = _read(one.answer)
                 found.replies += bool((answer or {}).get("raw"))
                 for kind, line in _problems_of(one, answer, keys):
                     found.add(kind, f"answer {one.key}: {line}")
             display.update(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
-    if unsealed:
-        found.notes.append(
-            f"{unsealed:,} answers were kept by an earlier version, without a checksum: "
-            "what was asked was checked, what was answered cannot be"
-        )
     if others := _open_to_others(store):
         found.notes.append(others)
     orphans = store.check.orphans()

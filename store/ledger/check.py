@@ -45,13 +45,12 @@ class StoredAnswer(NamedTuple):
     question: str
     answer: str
     cost: int
-    checksum: str | None
+    checksum: str
     booked: bool  # a charge of this very cost was paid for it
 
     @property
     def is_unaltered(self) -> bool:
-        """Whether its checksum is right; answers of an earlier schema have none."""
-        return self.checksum is None or self.checksum == answer_checksum(self.question, self.answer, self.cost)
+        return self.checksum == answer_checksum(self.question, self.answer, self.cost)
 
 
 @dataclass(frozen=True, slots=True)

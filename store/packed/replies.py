@@ -27,7 +27,7 @@ _LOCKED = select(packs.c.id, packs.c.content).where(among(packs.c.id)).order_by(
 _REWRITE = (
     update(packs)
     .where(packs.c.id == bindparam("of_pack"))
-    .values(content=bindparam("new_content"), checksum=bindparam("seal"))
+    .values(content=bindparam("new_content"), checksum=bindparam("new_checksum"))
 )
 
 
@@ -58,6 +58,6 @@ def remove_packed_replies(connection: Connection, keys: Iterable[str]) -> None:
     new = []
     for number, content in rows:
         shorter = recode(decode(content), RAW, places[number], "")
-        new.append({"of_pack": number, "new_content": shorter, "seal": checksum(shorter)})
+        new.append({"of_pack": number, "new_content": shorter, "new_checksum": checksum(shorter)})
     if new:
         connection.execute(_REWRITE, new)

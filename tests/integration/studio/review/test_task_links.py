@@ -178,17 +178,3 @@ def test_a_confirmed_worker_is_not_asked_again_what_was_answered(site: Site, tas
     assert site.store.queue.mturk.confirm("token", "AS1", "mturk A1") == QUESTIONS
     reply = site.stranger().get(f"{task}?assignmentId=AS2&workerId=A1&turkSubmitTo={MARKET}")
     assert (reply.status_code, "All questions of this task are answered" in reply.text) == (409, True)
-
-
-def test_what_a_worker_answered_before_an_upgrade_counts(site: Site, task: str) -> None:
-    """Votes were held under the name of the worker itself."""
-    queue = site.store.queue
-    (hit,) = queue.mturk.hits()
-    who = queue.people.add("mturk A1", "worker").id
-    shown = queue.mturk.lease_items(who, hit.items)
-    queue.votes.give(who, {one.id: {"verdict": "no"} for one in shown[:3]}, submission="AS1", held=True)
-    visitor, fields = come(site, task, "A1", "AS1")
-    visitor.post(task, fields)
-    assert queue.mturk.confirm("token", "AS1", "mturk A1") == QUESTIONS
-    assert standing(site) == [(1, 1, 0)] * QUESTIONS
-    assert site.store.check.problems() == []
