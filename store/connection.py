@@ -143,13 +143,10 @@ def _sqlite(path_text: str, name: str, library: ModuleType, keep_journal: bool) 
             opened.append(found)
 
     @event.listens_for(engine, "begin")
-    def note_kind(connection: Connection) -> None:
-        connection.info["begin"] = "BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN"
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
-    def begin(connection: Any) -> None:
-        connection.dbapi_connection.execute(connection.info["begin"])
-
-    engine.dialect.do_begin = begin  # type: ignore[assignment, method-assign]  # every request waits for it: without SQLAlchemy
     return engine
 
 

@@ -44,7 +44,7 @@ from store.schema import (
     storable,
     uses,
 )
-from store.sql import PreparedStatement, given, insert_new, insert_or_nothing, listed
+from store.sql import insert_new, json_array, or_nothing, values_table
 from store.transactions import reads, writes
 
 
@@ -70,18 +70,14 @@ class AnswerRecord:
 
 _key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
-_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
-_TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(listed()))
-_KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text)
-_KEEP = (
-    insert_or_nothing(answers)
-    .from_select(
-        [*_KEPT.c.keys(), "answered_at"],
-        select(*_KEPT.c, bindparam("at", type_=Double)).where(_KEPT.c.identity > 0),
-    )
-    .returning(answers.c.key)
+_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(json_array()))
+_TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(json_array()))
+_KEPT = values_table(
+    key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text
 )
-_SETTLED = given(
+_NEW_ANSWERS = select(*_KEPT.c, bindparam("at", type_=Double)).where(_KEPT.c.identity > 0)
+_KEEP = insert(answers).from_select([*_KEPT.c.keys(), "answered_at"], or_nothing(_NEW_ANSWERS)).returning(answers.c.key)
+_SETTLED = values_table(
     key=Text,
     fence=BigInteger,
     oracle=Text,
@@ -103,12 +99,14 @@ _SETTLE = (
 _CHARGES = (
     select(*CHARGE)
     .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(listed()))
+    .where(charges.c.key.in_(json_array()))
     .order_by(charges.c.key, charges.c.fence)
     .with_for_update(of=charges)
 )
 _OLDER = (
-    select(answers.c.id, answers.c.key, answers.c.answered_at).where(answers.c.key.in_(listed())).order_by(answers.c.id)
+    select(answers.c.id, answers.c.key, answers.c.answered_at)
+    .where(answers.c.key.in_(json_array()))
+    .order_by(answers.c.id)
 )
 _TO_REPLACE = _OLDER.add_columns(type_coerce(answers.c.question, Text)).with_for_update()
 _MOVED = (answers.c.key, answers.c.answer, answers.c.cost, answers.c.answered_at)
@@ -126,9 +124,9 @@ _REPLACE = (
         answered_at=bindparam("at", type_=Double),
     )
 )
-_IDENTITIES = PreparedStatement(select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(listed())))
-_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
-_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(json_array()))
+_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(json_array()))
+_USE = insert(uses).from_select(["run", "answer"], or_nothing(_USED.order_by(answers.c.id)))
 
 
 class KeptAnswers(RunRepository):
@@ -326,7 +324,7 @@ def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callab
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
     """The rows of the identities, inserted where they are new."""
     wanted = {"keys": sorted(distinct)}
-    numbers: dict[str, int] = dict(_IDENTITIES.rows(connection, wanted))
+    numbers: dict[str, int] = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     if len(numbers) < len(distinct):
         rows = [
             {"digest": digest, "oracle": one.oracle, "identity": dict(one.identity)}
@@ -334,5 +332,5 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
             if digest not in numbers
         ]
         insert_new(connection, identities, rows)
-        numbers = dict(_IDENTITIES.rows(connection, wanted))
+        numbers = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     return numbers

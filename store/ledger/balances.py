@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from store.errors import StoreError
 from store.schema import scopes
-from store.sql import KEYS, PreparedStatement
+from store.sql import KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,18 @@ class Balance:
         return Balance(self.spent + other.spent, self.reserved + other.reserved, self.kept + other.kept)
 
 
-_LOCKED_BALANCE = PreparedStatement(
+_LOCKED_BALANCE = (
     select(scopes.c.spent, scopes.c.reserved, scopes.c.kept)
     .where(scopes.c.id == bindparam("at"))
     .with_for_update(key_share=True)
 )
 _FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
-_ADD = PreparedStatement(
+_ADD = (
     update(scopes)
     .where(scopes.c.id == bindparam("at"))
     .values({name: scopes.c[name] + bindparam(f"more_{name}") for name in ("spent", "reserved", "kept")})
 )
-_RESERVE = PreparedStatement(
+_RESERVE = (
     update(scopes)
     .where(scopes.c.id == bindparam("at"), scopes.c.spent + scopes.c.reserved + bindparam("price") <= bindparam("cap"))
     .values(reserved=scopes.c.reserved + bindparam("price"))
@@ -45,8 +45,8 @@ _RESERVE = PreparedStatement(
 
 def locked_balance(connection: Connection, scope: int) -> Balance:
     """The balance, locked until the transaction ends."""
-    (row,) = _LOCKED_BALANCE.rows(connection, {"at": scope})
-    return Balance(*row)
+    row = connection.execute(_LOCKED_BALANCE, {"at": scope}).one()
+    return Balance(spent=row.spent, reserved=row.reserved, kept=row.kept)
 
 
 def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
@@ -61,14 +61,14 @@ def add_to_balances(connection: Connection, changes: Mapping[int, Balance]) -> N
         if change != Balance()
     ]
     if rows:
-        _ADD.write_all(connection, rows)
+        connection.execute(_ADD, rows)
 
 
 def reserve(connection: Connection, scope: int, price: int, cap: int | None) -> None:
     """Reserve the price. The statement itself checks the cap, so no error in arithmetic elsewhere can exceed it."""
     if cap is None or price == 0:
         add_to_balances(connection, {scope: Balance(0, price)})
-    elif _RESERVE.write(connection, {"at": scope, "price": price, "cap": cap}) != 1:
+    elif connection.execute(_RESERVE, {"at": scope, "price": price, "cap": cap}).rowcount != 1:
         raise StoreError(
             f"a reservation of {price} micro-dollars does not fit the budget of {cap}: nothing was reserved"
         )

@@ -12,18 +12,18 @@ from sqlalchemy import BigInteger, Connection, Row, Text, select, update
 from store.ledger.balances import Balance, add_to_balances, lock_free_scopes
 from store.ledger.books import CHARGE, Charge, book
 from store.schema import RELEASED, UNKNOWN, charges, runs
-from store.sql import given, listed
+from store.sql import json_array, values_table
 
 COLLECTABLE_SECONDS = 29 * 86_400.0  # providers delete the results of a batch after 30 days
 
 _OLD = (
     select(*CHARGE)
     .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(listed()))
+    .where(charges.c.key.in_(json_array()))
     .order_by(charges.c.key, charges.c.fence)
     .with_for_update(of=charges)
 )
-_RELEASED = given(key=Text, fence=BigInteger)
+_RELEASED = values_table(key=Text, fence=BigInteger)
 _RELEASE = (
     update(charges)
     .where(charges.c.key == _RELEASED.c.key, charges.c.fence == _RELEASED.c.fence)

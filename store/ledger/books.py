@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, c
 
 from store.ledger.balances import Balance, add_to_balances
 from store.schema import COMPUTED, LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
-from store.sql import PreparedStatement, insert_new, listed
+from store.sql import insert_new, json_array
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
 Line = tuple[int, str, str]  # run, oracle, kind
@@ -63,7 +63,7 @@ class Charge(NamedTuple):
 
 Change = tuple[Charge, Charge]  # as it was, and as it is now
 CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
-_ADD = PreparedStatement(
+_ADD = (
     update(cost_totals)
     .where(*(cost_totals.c[name] == bindparam(f"of_{name}") for name in ("run", "oracle", "kind")))
     .values({name: cost_totals.c[name] + bindparam(f"more_{name}") for name in COUNTED})
@@ -103,9 +103,9 @@ def _add_to_totals(connection: Connection, changes: Mapping[Line, Mapping[str, i
         of_line = dict(zip(("run", "oracle", "kind"), line, strict=True))
         values = {f"of_{name}": value for name, value in of_line.items()}
         values |= {f"more_{name}": amount for name, amount in {**_NOTHING, **change}.items()}
-        if _ADD.write(connection, values) == 0:
+        if connection.execute(_ADD, values).rowcount == 0:
             insert_new(connection, cost_totals, [of_line | _NOTHING])
-            _ADD.write(connection, values)
+            connection.execute(_ADD, values)
 
 
 def count_computed(connection: Connection, run: int, oracle: str, labels: int) -> None:
@@ -149,7 +149,7 @@ _NOT_YET_USED = (
     select(*_line, func.count().label("calls"), func.sum(answers.c.cost).label("worth"))
     .select_from(answers)
     .join(identities, identities.c.id == answers.c.identity)
-    .where(answers.c.key.in_(listed()), _uses_of_answer.where(uses.c.run == _OF_RUN).scalar_subquery().is_(None))
+    .where(answers.c.key.in_(json_array()), _uses_of_answer.where(uses.c.run == _OF_RUN).scalar_subquery().is_(None))
     .group_by(*(column.name for column in _line))
 )
 _USED_IN_SCOPE = (
@@ -157,7 +157,7 @@ _USED_IN_SCOPE = (
     .select_from(answers)
     .join(identities, identities.c.id == answers.c.identity)
     .join(uses, and_(uses.c.answer == answers.c.id, uses.c.run.in_(_in_scope)))
-    .where(answers.c.key.in_(listed()))
+    .where(answers.c.key.in_(json_array()))
 )
 
 

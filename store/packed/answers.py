@@ -27,7 +27,7 @@ from store.schema import (
     runs,
     uses,
 )
-from store.sql import KEYS, PreparedStatement, among, insert_new, listed
+from store.sql import KEYS, any_of, insert_new, json_array
 
 
 class Pack(NamedTuple):
@@ -53,12 +53,12 @@ class Pack(NamedTuple):
 _OF = {"scope": runs.c.scope, "oracle": identities.c.oracle}
 ABOUT = tuple(_OF[name] if name in _OF else packs.c[name] for name in Pack._fields)
 JOINED = packs.join(runs, runs.c.id == packs.c.run).join(identities, identities.c.id == packs.c.identity)
-_ABOUT = select(*ABOUT).select_from(JOINED).where(among(packs.c.id)).order_by(packs.c.id)
+_ABOUT = select(*ABOUT).select_from(JOINED).where(any_of(packs.c.id)).order_by(packs.c.id)
 _ALL = select(*ABOUT).select_from(JOINED)
-_CONTENTS = select(packs.c.id, packs.c.content).where(among(packs.c.id))
-_TIMES = select(packs.c.id, packs.c.answered_at).where(among(packs.c.id))
+_CONTENTS = select(packs.c.id, packs.c.content).where(any_of(packs.c.id))
+_TIMES = select(packs.c.id, packs.c.answered_at).where(any_of(packs.c.id))
 _OF_RUN, _OF_SCOPE = (bindparam(name, type_=BigInteger) for name in ("of_run", "of_scope"))
-_USES = select(packed_uses.c.run, packed_uses.c.pack, packed_uses.c.places).where(among(packed_uses.c.pack))
+_USES = select(packed_uses.c.run, packed_uses.c.pack, packed_uses.c.places).where(any_of(packed_uses.c.pack))
 _USES_OF_RUN = _USES.where(packed_uses.c.run == _OF_RUN)
 _USES_IN_SCOPE = _USES.where(packed_uses.c.run.in_(select(runs.c.id).where(runs.c.scope == _OF_SCOPE)))
 _USE_MORE = (
@@ -71,11 +71,9 @@ _TAKE_OUT = (
     .where(packs.c.id == bindparam("of_pack"))
     .values(gone=bindparam("now_gone"), cost=bindparam("cost_left"))
 )
-_FORMS = PreparedStatement(
-    select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(listed()))
-)
-_INSERT = PreparedStatement(insert(packs))
-_FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(among(question_forms.c.id))
+_FORMS = select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(json_array()))
+_INSERT = insert(packs)
+_FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(any_of(question_forms.c.id))
 
 
 class NewPack(NamedTuple):
@@ -94,7 +92,7 @@ def keep_packs(connection: Connection, new: Sequence[NewPack], now: float) -> No
     more = {"gone": 0, "answered_at": now}
     rows = [pack._asdict() | more | {"checksum": checksum(pack.content)} for pack in new]
     if rows:
-        _INSERT.write_all(connection, rows)
+        connection.execute(_INSERT, rows)
 
 
 def form_of(question: Mapping[str, Any]) -> str:
@@ -119,12 +117,12 @@ def form_numbers(connection: Connection, forms: Collection[str]) -> dict[str, in
     and a number be given to another form."""
     wanted = {_digest(form): form for form in set(forms)}
     values = {"keys": sorted(wanted)}
-    found = {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)} if wanted else {}
+    found = {wanted[digest]: number for digest, number in connection.execute(_FORMS, values)} if wanted else {}
     if len(found) == len(wanted):
         return found
     new = [{"digest": digest, "form": json_value(form)} for digest, form in sorted(wanted.items()) if form not in found]
     insert_new(connection, question_forms, new)
-    return {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)}
+    return {wanted[digest]: number for digest, number in connection.execute(_FORMS, values)}
 
 
 @lru_cache(maxsize=4_096)

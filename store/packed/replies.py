@@ -12,7 +12,7 @@ from store.packed.answers import contents_of
 from store.packed.content import checksum, decode, recode
 from store.packed.keys import find_packed
 from store.schema import packed_keys, packs
-from store.sql import among
+from store.sql import any_of
 
 PAGE = 1_000
 RAW = "raw"
@@ -23,7 +23,7 @@ _PAGE = (
     .order_by(packed_keys.c.key)
     .limit(PAGE)
 )
-_LOCKED = select(packs.c.id, packs.c.content).where(among(packs.c.id)).order_by(packs.c.id).with_for_update()
+_LOCKED = select(packs.c.id, packs.c.content).where(any_of(packs.c.id)).order_by(packs.c.id).with_for_update()
 _REWRITE = (
     update(packs)
     .where(packs.c.id == bindparam("of_pack"))

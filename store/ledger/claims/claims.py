@@ -44,26 +44,26 @@ from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, Runs
 from store.packed import find_packed, mark_packed, take_out_keys, unpack
 from store.schema import LIVE, SENT, charges
-from store.sql import given, listed
+from store.sql import json_array, values_table
 from store.transactions import Clock, Gathering, Transactions, reads, writes
 
-_OWN_CLAIMS = LIVE_CLAIMS.where(charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner")).with_for_update(
-    of=charges
-)
+_OWN_CLAIMS = LIVE_CLAIMS.where(
+    charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner")
+).with_for_update(of=charges)
 _MARK_SENT = (
     update(charges)
-    .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
+    .where(IS_LIVE, charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner"))
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=charges.c.reserved)
     .returning(charges.c.key)
 )
-_LEAVING = given(key=Text, in_doubt=BigInteger)
+_LEAVING = values_table(key=Text, in_doubt=BigInteger)
 _MARK_LEAVING = (
     update(charges)
     .where(IS_LIVE, charges.c.key == _LEAVING.c.key, charges.c.owner == bindparam("of_owner"))
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=_LEAVING.c.in_doubt)
     .returning(charges.c.key)
 )
-_RAISED = given(key=Text, reserved=BigInteger)
+_RAISED = values_table(key=Text, reserved=BigInteger)
 _RESERVE_MORE = (
     update(charges)
     .where(IS_LIVE, charges.c.key == _RAISED.c.key, charges.c.owner == bindparam("of_owner"))
@@ -71,10 +71,10 @@ _RESERVE_MORE = (
 )
 _NOTE_BATCH = (
     update(charges)
-    .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
+    .where(IS_LIVE, charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner"))
     .values(batch=bindparam("in_batch"), lease_until=bindparam("at") + charges.c.lease_seconds)
 )
-_IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(listed()), charges.c.batch.is_not(None)).distinct()
+_IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(json_array()), charges.c.batch.is_not(None)).distinct()
 
 
 LEAVING_TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Text, bindparam, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Text, bindparam, insert, literal_column, select
 
 from store.ledger.balances import Balance
 from store.ledger.batches import InBatch
@@ -24,7 +24,7 @@ from store.packed import (
     packed_times,
 )
 from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
-from store.sql import PreparedStatement, given, insert_or_nothing, listed
+from store.sql import json_array, or_nothing, values_table
 
 
 class Request(NamedTuple):
@@ -61,14 +61,14 @@ class ClaimTerms(NamedTuple):
 
 _SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
 # Every answer has a charge, so the charges tell which questions are answered.
-_CHARGES = PreparedStatement(
+_CHARGES = (
     select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.answered_at.label("answered"))
     .join(runs, runs.c.id == charges.c.run)
     .outerjoin(answers, answers.c.key == charges.c.key)
-    .where(charges.c.key.in_(listed()))
+    .where(charges.c.key.in_(json_array()))
     .order_by(charges.c.key, charges.c.fence)
 )
-_WANTED = given(
+_WANTED = values_table(
     key=Text, fence=BigInteger, state=Text, in_doubt=BigInteger, oracle=Text, kind=Text, reserved=BigInteger, batch=Text
 )
 _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
@@ -82,8 +82,8 @@ _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
     **{name: literal_column("0") for name in ("cost", "requests", "input_tokens", "output_tokens", "seconds")},
 }
 _INSERT = (
-    insert_or_nothing(charges)
-    .from_select(list(_NEW_CHARGE), select(*_NEW_CHARGE.values()).where(_WANTED.c.fence > 0))
+    insert(charges)
+    .from_select(list(_NEW_CHARGE), or_nothing(select(*_NEW_CHARGE.values()).where(_WANTED.c.fence > 0)))
     .returning(charges.c.key)
 )
 
@@ -106,7 +106,7 @@ class LatestCharge(NamedTuple):
 
 def are_known(connection: Connection, keys: Sequence[str]) -> bool:
     """Whether any of these questions was ever claimed. Nothing is locked."""
-    return bool(find_packed(connection, keys) or _CHARGES.rows(connection, {"keys": keys}))
+    return bool(find_packed(connection, keys) or connection.execute(_CHARGES, {"keys": keys}).first())
 
 
 def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, LatestCharge]:
@@ -125,7 +125,7 @@ def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Lat
             )
     others = [key for key in keys if key not in latest]
     values = {"keys": keys if found else others}
-    rows = _CHARGES.rows(connection, values) if values["keys"] else ()
+    rows = connection.execute(_CHARGES, values) if values["keys"] else ()
     return latest | {row[0]: LatestCharge(*row) for row in rows}
 
 
