@@ -285,7 +285,7 @@ def open_store(url: str | None, display: Display = SILENT) -> Store:
     from store import Store
 
     store = Store.open(url or default_store(), say=display.say)
-    if store.is_torn:
+    if store.is_incomplete:
         display.say(
             f"store {store.name} was in use when it was copied: its latest answers may be missing (store check)"
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, TableClause, column, func, insert, select, table, text
 
-from store.connection import FILE_MODE, connect, examine, sqlite_file, sqlite_library, store_name
+from store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
 from store.errors import StoreError, explained
 from store.ledger import end_all_claims
 from store.schema import answers, metadata, review_people, runs, version
@@ -83,7 +83,7 @@ def restore(path: Path, url: str, tell: Tell) -> None:
     Claims that were open when the copy was taken are ended: what had been sent stays booked as unknown."""
     if not path.is_file():
         raise StoreError(f"backup {path} does not exist: give the file that `store backup` wrote")
-    examine(connect(str(path)), str(path))
+    verify_file(connect(str(path)), str(path))
     target = sqlite_file(url)
     if target is not None:
         with _new_file(target) as part:

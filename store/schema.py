@@ -1,7 +1,7 @@
 """The tables, and the number that says which tables a database has.
 
 A claim and its charge are one row (key, fence n) for the n-th time a question is asked; its states are described in
-ledger/claims/claims.py."""
+ledger/claims.py."""
 
 from __future__ import annotations
 
@@ -119,7 +119,6 @@ def _partial_index(name: str, *columns: str | TextClause, where: str, unique: bo
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
-_CLUSTERED = {"sqlite_with_rowid": False}  # rows in the order of their key
 _IS_LIVE = "state IN ('claimed', 'sent')"
 
 version = Table("twothirds_schema", metadata, Column("version", BigInteger, primary_key=True))
@@ -207,7 +206,7 @@ cost_totals = Table(
     Column("unknown", BigInteger, nullable=False),  # in doubt, of paid and unknown charges
     Column("cached_calls", BigInteger, nullable=False),  # uses of answers that other runs have paid for
     Column("cached_worth", BigInteger, nullable=False),  # what those answers had cost when they were used
-    **_CLUSTERED,
+    sqlite_with_rowid=False,
 )
 
 settlements = Table(
@@ -253,7 +252,7 @@ uses = Table(
     metadata,
     Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
     Column("answer", BigInteger, ForeignKey("answers.id"), primary_key=True),
-    **_CLUSTERED,
+    sqlite_with_rowid=False,
 )
 
 # Labels of one example that are claimed together, and then answered together, are one row; see packed/. No foreign key
@@ -265,7 +264,7 @@ packed_keys = Table(
     Column("key", LargeBinary, primary_key=True),
     Column("pack", BigInteger, nullable=False),  # of packed_claims while it is asked, then of packs
     Column("place", SmallInteger, nullable=False),
-    **_CLUSTERED,
+    sqlite_with_rowid=False,
 )
 
 packed_claims = Table(
@@ -306,7 +305,7 @@ packed_uses = Table(
     Column("pack", BigInteger, ForeignKey("packs.id"), primary_key=True),
     Column("run", BigInteger, primary_key=True),
     Column("places", BigInteger, nullable=False),  # as bits
-    **_CLUSTERED,
+    sqlite_with_rowid=False,
 )
 
 # What the labels of a feature ask, without the example.
@@ -413,7 +412,7 @@ review_waits = Table(
     Column("run_id", EscapedText, primary_key=True),
     Column("item", BigInteger, ForeignKey("review_items.id"), primary_key=True),
     Column("suspended", BigInteger, nullable=False),  # 1: to be resumed once all its questions are answered
-    **_CLUSTERED,
+    sqlite_with_rowid=False,
 )
 
 review_hits = Table(

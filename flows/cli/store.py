@@ -32,7 +32,7 @@ def check(*, output: StoreOutput = STORE) -> int:
     try:
         with _existing(output.store) as opened:
             found, name = check_store(opened, terminal_display()), opened.name
-            if opened.is_torn:  # the mark is left for the next one who looks
+            if opened.is_incomplete:  # the mark is left for the next one who looks
                 opened.close_as_found()
     except DamagedStore as damaged:
         output.print({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)])

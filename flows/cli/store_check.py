@@ -54,7 +54,7 @@ class CheckResult:
 def check(store: Store, display: Display = SILENT) -> CheckResult:
     """Read the whole store and change nothing in it."""
     found = CheckResult()
-    if store.is_torn:
+    if store.is_incomplete:
         found.add(
             "of the file or the books",
             "file: it was copied from a store in use, or its -wal file was removed: the latest commits are missing "

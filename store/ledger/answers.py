@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -15,11 +14,23 @@ import orjson
 from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, insert, select, type_coerce, update
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, locked_balance
-from store.ledger.books import CHARGE, Change, Charge, Line, book, book_sums, count_answers, count_computed, count_uses
+from store.ledger.books import (
+    CHARGE,
+    Balance,
+    Change,
+    Charge,
+    Line,
+    book,
+    book_sums,
+    count_answers,
+    count_computed,
+    count_uses,
+    locked_balance,
+)
 from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
 from store.packed import (
+    AnswerRecord,
     Booking,
     count_packed,
     find_packed,
@@ -47,27 +58,6 @@ from store.schema import (
 from store.sql import insert_new, json_array, or_nothing, values_table
 from store.transactions import reads, writes
 
-
-@dataclass(slots=True)  # not frozen: that would take three times as long, once for each label
-class AnswerRecord:
-    """An answer under the fence with which its question was claimed. `key` digests `identity` and `question`."""
-
-    key: str
-    fence: int
-    oracle: str
-    kind: str
-    question: Mapping[str, Any]
-    answer: Mapping[str, Any]
-    cost: int
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
-    in_doubt: int = 0  # the bounds of requests for it that may have been charged and never reported it
-    identity: Mapping[str, Any] = field(default_factory=dict)
-    replaces: float | None = None  # an answer that was kept before this time, if there is one
-
-
 _key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(json_array()))
@@ -89,6 +79,7 @@ _SETTLED = values_table(
     seconds=Double,
     in_doubt=BigInteger,
 )
+_KEPT_NAMES, _SETTLED_NAMES = _KEPT.c.keys(), _SETTLED.c.keys()
 _SETTLE = (
     update(charges)
     .where(charges.c.key == _SETTLED.c.key, charges.c.fence == _SETTLED.c.fence)
@@ -209,7 +200,7 @@ def _book_packs(connection: Connection, bookings: Iterable[Booking]) -> None:
     balances: dict[int, Balance] = {}
     totals: dict[Line, Counter[str]] = {}
     for one in bookings:
-        change = Balance(one.cost, -one.reserved, one.answers)
+        change = Balance(spent=one.cost, reserved=-one.reserved, kept=one.answers)
         balances[one.scope] = balances.get(one.scope, Balance()) + change
         sums = {"paid_calls": one.answers, "paid": one.cost, "requests": one.requests}
         sums |= {"input_tokens": one.input_tokens, "output_tokens": one.output_tokens}
@@ -299,14 +290,25 @@ def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict
     return {(row.key, row.fence): Charge(*row) for row in rows}
 
 
-def _settlement(one: AnswerRecord) -> tuple[Any, ...]:
-    measured = (one.requests, one.input_tokens, one.output_tokens, one.seconds, one.in_doubt)
-    return (one.key, one.fence, storable(one.oracle), storable(one.kind), one.cost, *measured)
+def _settlement(record: AnswerRecord) -> list[Any]:
+    """In the order of the columns of _SETTLED."""
+    texts = {"oracle": storable(record.oracle), "kind": storable(record.kind)}
+    return [texts[name] if name in texts else getattr(record, name) for name in _SETTLED_NAMES]
 
 
-def _answer_row(one: AnswerRecord, identity: int) -> tuple[Any, ...]:
-    kept = (json_text(dict(one.question)), json_text(dict(one.answer)))
-    return (one.key, identity, storable(one.kind), *kept, one.cost, answer_checksum(*kept, one.cost))
+def _answer_row(record: AnswerRecord, identity: int) -> list[Any]:
+    """In the order of the columns of _KEPT."""
+    question, answer = json_text(dict(record.question)), json_text(dict(record.answer))
+    values = {
+        "key": record.key,
+        "identity": identity,
+        "kind": storable(record.kind),
+        "question": question,
+        "answer": answer,
+        "cost": record.cost,
+        "checksum": answer_checksum(question, answer, record.cost),
+    }
+    return [values[name] for name in _KEPT_NAMES]
 
 
 def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callable[[AnswerRecord], int]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, exists, literal_column, or_, select, update
 
-from store.ledger.balances import Balance, lock_free_scopes
-from store.ledger.books import CHARGE, Charge, book
+from store.ledger.books import CHARGE, Balance, Charge, book, lock_free_scopes
 from store.ledger.owners import is_dead
 from store.packed import packed_owners, shorten_packed, take_out_all, take_out_ended
 from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, packed_claims, runs

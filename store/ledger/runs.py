@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from store.errors import StoreError
-from store.ledger.balances import locked_balance
-from store.ledger.books import CHARGE, Charge, book
+from store.ledger.books import CHARGE, Charge, book, locked_balance
 from store.ledger.expiry import expire_dead_owners
 from store.schema import PROBE, charges, cost_totals, runs, scopes, storable
 from store.sql import insert_new

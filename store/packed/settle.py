@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -21,31 +20,9 @@ from store.packed.claims import (
     packed_claims_of,
     take_out,
 )
-from store.packed.content import ChargedAnswer, encode
+from store.packed.content import AnswerRecord, encode
 from store.packed.keys import find_packed, move, new_packs
 from store.schema import storable
-
-
-class Answered(ChargedAnswer, Protocol):
-    """An answer that is to be kept."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def fence(self) -> int: ...
-    @property
-    def oracle(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def question(self) -> Mapping[str, Any]: ...
-    @property
-    def in_doubt(self) -> int: ...
-    @property
-    def replaces(self) -> float | None: ...
-
-
-R = TypeVar("R", bound=Answered)
 
 
 class Booking(NamedTuple):
@@ -74,7 +51,7 @@ class _Part(NamedTuple):
 
     claim: PackedClaim
     identity: int
-    records: list[Any]  # in the order of the claim
+    records: list[AnswerRecord]  # in the order of the claim
     content: bytes
 
     @property
@@ -83,18 +60,20 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedPacks(Generic[R]):
+class PreparedPacks:
     """Answers that are to be kept, packed as their claims were when nothing was locked yet."""
 
-    records: Sequence[R]
-    identity_of: Callable[[R], int]
+    records: Sequence[AnswerRecord]
+    identity_of: Callable[[AnswerRecord], int]
     forms: Mapping[str, int]
     claims: Mapping[int, PackedClaim]
     parts: list[_Part]
-    others: list[R]  # which no pack can hold
+    others: list[AnswerRecord]  # which no pack can hold
 
 
-def prepare_packs(connection: Connection, records: Sequence[R], identity_of: Callable[[R], int]) -> PreparedPacks[R]:
+def prepare_packs(
+    connection: Connection, records: Sequence[AnswerRecord], identity_of: Callable[[AnswerRecord], int]
+) -> PreparedPacks:
     """Done before the books are locked, for others wait for those: packing takes most of the time."""
     claims = {claim.id: claim for claim in claims_of_keys(connection, [one.key for one in records], lock=False)}
     claimed = {key for claim in claims.values() for key in claim.keys}
@@ -103,13 +82,13 @@ def prepare_packs(connection: Connection, records: Sequence[R], identity_of: Cal
 
 
 def _prepared(
-    records: Sequence[R],
-    identity_of: Callable[[R], int],
+    records: Sequence[AnswerRecord],
+    identity_of: Callable[[AnswerRecord], int],
     forms: Mapping[str, int],
     claims: Mapping[int, PackedClaim],
-) -> PreparedPacks[R]:
+) -> PreparedPacks:
     pack_of = {key: number for number, claim in claims.items() for key in claim.keys}
-    others, groups = list[R](), defaultdict[tuple[Any, ...], list[R]](list)
+    others, groups = list[AnswerRecord](), defaultdict[tuple[Any, ...], list[AnswerRecord]](list)
     for one in records:
         pack = pack_of.get(one.key)
         if pack is not None and one.fence == PACKED_FENCE and _fits(one):
@@ -125,12 +104,12 @@ def _prepared(
     return PreparedPacks(records, identity_of, forms, claims, parts, others)
 
 
-def settle_packed(connection: Connection, prepared: PreparedPacks[R], now: float) -> tuple[Settled, list[R]]:
+def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -> tuple[Settled, list[AnswerRecord]]:
     """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
     if not lock_unchanged(connection, prepared.claims.values()):
         claims = packed_claims_of(connection, prepared.claims)
         prepared = _prepared(prepared.records, prepared.identity_of, prepared.forms, claims)
-    settled, rest = Settled(), list[R]()
+    settled, rest = Settled(), list[AnswerRecord]()
     claimed = {key for claim in prepared.claims.values() for key in claim.keys} if prepared.others else set()
     answered = find_packed(connection, [one.key for one in prepared.others if one.key not in claimed])
     for one in prepared.others:
@@ -149,7 +128,7 @@ def settle_packed(connection: Connection, prepared: PreparedPacks[R], now: float
     return settled, rest
 
 
-def _ordered(records: list[R], claim: PackedClaim) -> list[R]:
+def _ordered(records: list[AnswerRecord], claim: PackedClaim) -> list[AnswerRecord]:
     """As their keys are in the claim: by key, as they come, unless the claim was put together otherwise."""
     if [one.key for one in records] == claim.keys:
         return records
@@ -157,7 +136,7 @@ def _ordered(records: list[R], claim: PackedClaim) -> list[R]:
     return sorted(records, key=lambda one: at[one.key])
 
 
-def _fits(one: Answered) -> bool:
+def _fits(one: AnswerRecord) -> bool:
     """Whether it tells no more than a pack can hold."""
     return one.in_doubt == 0 and one.replaces is None and isinstance(one.question.get("example"), str)
 
@@ -180,8 +159,17 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
     for part in parts:
         records, number = part.records, part.claim.id if part.is_whole else next(fresh)
         cost = sum(one.cost for one in records)
-        about = (number, part.claim.run, part.identity, storable(records[0].kind), len(records))
-        new.append(NewPack(*about, cost, part.content))
+        new.append(
+            NewPack(
+                id=number,
+                run=part.claim.run,
+                identity=part.identity,
+                kind=storable(records[0].kind),
+                size=len(records),
+                cost=cost,
+                content=part.content,
+            )
+        )
         if not part.is_whole:
             moved += [(one.key, number, place) for place, one in enumerate(records)]
             ended[part.claim.id].update(one.key for one in records)
@@ -193,14 +181,21 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
         leave(connection, claim, ended[claim.id])
 
 
-_summed = [attrgetter(name) for name in ("cost", "requests", "input_tokens", "output_tokens")]
-
-
 def _booking(part: _Part) -> Booking:
     records, claim = part.records, part.claim
     reserved = sum(claim.reserved)
     if len(records) < len(claim.keys):
         answered = {one.key for one in records}
         reserved = sum(price for key, price in zip(claim.keys, claim.reserved, strict=True) if key in answered)
-    about = (storable(records[0].oracle), storable(records[0].kind), len(records), reserved)
-    return Booking(claim.run, claim.scope, *about, *(sum(map(count, records)) for count in _summed))
+    return Booking(
+        run=claim.run,
+        scope=claim.scope,
+        oracle=storable(records[0].oracle),
+        kind=storable(records[0].kind),
+        answers=len(records),
+        reserved=reserved,
+        cost=sum(record.cost for record in records),
+        requests=sum(record.requests for record in records),
+        input_tokens=sum(record.input_tokens for record in records),
+        output_tokens=sum(record.output_tokens for record in records),
+    )

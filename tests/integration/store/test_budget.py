@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store import Store, StoreError
-from store.ledger.balances import reserve
+from store.ledger.books import reserve
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, record
 

@@ -17,7 +17,7 @@ from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
 from store.ledger.answers import KeptAnswers
-from store.ledger.claims.granting import ClaimTerms, Request
+from store.ledger.granting import ClaimTerms, Request
 from store.packed import NewClaim, PackTerms, all_packed_claims, claim_packs, unpack
 from store.packed.claims import LEAST
 from store.packed.content import MOST

@@ -1,16 +1,29 @@
 """What becomes of requests for claims: which question is free, held, answered or beyond the budget, and the rows of
-those that are granted."""
+those that are granted.
+
+A provider's batch lives on without the process that sent it, and so does what it may cost. What a question in a batch
+keeps spent (an unknown charge with `batch`) becomes the reservation of whoever claims it next."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Text, bindparam, insert, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Double,
+    Text,
+    bindparam,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
-from store.ledger.balances import Balance
-from store.ledger.batches import InBatch
+from store.ledger.books import CHARGE, Balance, Charge, add_to_balances, book, lock_free_scopes
 from store.ledger.runs import RunRow
 from store.packed import (
     PACKED_FENCE,
@@ -23,7 +36,7 @@ from store.packed import (
     packed_claims_of,
     packed_times,
 )
-from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
+from store.schema import CLAIMED, LIVE, PAID, RELEASED, SENT, UNKNOWN, answers, charges, runs, storable
 from store.sql import json_array, or_nothing, values_table
 
 
@@ -94,14 +107,14 @@ class LatestCharge(NamedTuple):
     key: str
     fence: int
     state: str
-    owner: str
-    token: str
-    reserved: int
-    in_doubt: int
-    batch: str | None
-    settled_at: float | None
-    scope: int
-    answered: float | None
+    owner: str = ""
+    token: str = ""
+    reserved: int = 0
+    in_doubt: int = 0
+    batch: str | None = None
+    settled_at: float | None = None
+    scope: int = 0
+    answered: float | None = None
 
 
 def are_known(connection: Connection, keys: Sequence[str]) -> bool:
@@ -115,13 +128,18 @@ def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Lat
     found = find_packed(connection, keys)
     latest: dict[str, LatestCharge] = {}
     for key, at in packed_times(connection, found).items():
-        latest[key] = LatestCharge(key, PACKED_FENCE, PAID, "", "", 0, 0, None, at, 0, at)
+        latest[key] = LatestCharge(key, PACKED_FENCE, PAID, settled_at=at, answered=at)
     for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
-        terms = (claim.owner, claim.token)
         for key, reserved, doubt in zip(claim.keys, claim.reserved, claim.in_doubt, strict=True):
-            state = CLAIMED if doubt is None else SENT
             latest[key] = LatestCharge(
-                key, PACKED_FENCE, state, *terms, reserved, doubt or 0, None, None, claim.scope, None
+                key,
+                PACKED_FENCE,
+                state=CLAIMED if doubt is None else SENT,
+                owner=claim.owner,
+                token=claim.token,
+                reserved=reserved,
+                in_doubt=doubt or 0,
+                scope=claim.scope,
             )
     others = [key for key in keys if key not in latest]
     values = {"keys": keys if found else others}
@@ -231,3 +249,59 @@ def _insert_rows(
         "at": terms.now,
     }
     return set(connection.execute(_INSERT, values).scalars().all())
+
+
+COLLECTABLE_SECONDS = 29 * 86_400.0  # providers delete the results of a batch after 30 days
+
+_OLD = (
+    select(*CHARGE)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(charges.c.key.in_(json_array()))
+    .order_by(charges.c.key, charges.c.fence)
+    .with_for_update(of=charges)
+)
+_RELEASED = values_table(key=Text, fence=BigInteger)
+_RELEASE = (
+    update(charges)
+    .where(charges.c.key == _RELEASED.c.key, charges.c.fence == _RELEASED.c.fence)
+    .values(state=RELEASED, in_doubt=0)
+)
+
+
+class InBatch(NamedTuple):
+    """A question that a batch holds, and what it keeps spent of which scope."""
+
+    fence: int
+    batch: str
+    scope: int
+    spent: int
+    locked: bool = False
+
+
+def unclaimed_in_batches(
+    connection: Connection, latest: Iterable[LatestCharge], ended: Collection[tuple[str, int]], scope: int, now: float
+) -> dict[str, InBatch]:
+    """The questions that nobody has claimed and a batch holds."""
+    found = dict[str, InBatch]()
+    for charge in latest:
+        is_kept = charge.state == UNKNOWN and now - (charge.settled_at or 0.0) < COLLECTABLE_SECONDS
+        is_open = not charge.answered and (is_kept or (charge.key, charge.fence) in ended)
+        if charge.batch is not None and is_open:
+            spent = charge.in_doubt if charge.state == UNKNOWN else charge.reserved
+            found[charge.key] = InBatch(charge.fence, charge.batch, scope=charge.scope, spent=spent)
+    others = {question.scope for question in found.values()} - {scope}
+    locked = {scope, *(lock_free_scopes(connection, others) if others else ())}
+    return {key: question._replace(locked=question.scope in locked) for key, question in found.items()}
+
+
+def move_reservations(connection: Connection, collected: Mapping[str, InBatch], scope: int) -> None:
+    """Release the old rows of questions that are claimed again. In this scope what they kept spent is now reserved; in
+    another one it is given back, for here it was reserved anew."""
+    if not collected:
+        return
+    rows = connection.execute(_OLD, {"keys": sorted(collected)}).all()
+    old = [one for one in map(Charge._make, rows) if one.state == UNKNOWN and one.fence == collected[one.key].fence]
+    if old:
+        connection.execute(_RELEASE, {"rows": [(one.key, one.fence) for one in old]})
+    book(connection, [(one, one._replace(state=RELEASED, in_doubt=0)) for one in old])
+    add_to_balances(connection, {scope: Balance(0, sum(one.spent for one in collected.values() if one.scope == scope))})

@@ -28,9 +28,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Connection, Text, bindparam, func, select, update
 
 from store.errors import StoreUnavailable
-from store.ledger.balances import Balance, locked_balance, reserve
-from store.ledger.batches import move_reservations, unclaimed_in_batches
-from store.ledger.claims.granting import Claimed, ClaimTerms, Request, are_known, decide, insert_claims, latest_charges
+from store.ledger.books import Balance, locked_balance, reserve
 from store.ledger.expiry import (
     IS_LIVE,
     LIVE_CLAIMS,
@@ -40,12 +38,23 @@ from store.ledger.expiry import (
     has_expired,
     shorten_leases,
 )
+from store.ledger.granting import (
+    Claimed,
+    ClaimTerms,
+    Request,
+    are_known,
+    decide,
+    insert_claims,
+    latest_charges,
+    move_reservations,
+    unclaimed_in_batches,
+)
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, Runs
 from store.packed import find_packed, mark_packed, take_out_keys, unpack
 from store.schema import LIVE, SENT, charges
 from store.sql import json_array, values_table
-from store.transactions import Clock, Gathering, Transactions, reads, writes
+from store.transactions import BatchExecutor, Clock, Transactions, reads, writes
 
 _OWN_CLAIMS = LIVE_CLAIMS.where(
     charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner")
@@ -77,7 +86,7 @@ _NOTE_BATCH = (
 _IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(json_array()), charges.c.batch.is_not(None)).distinct()
 
 
-LEAVING_TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction
+TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction
 
 
 class _Leaving(NamedTuple):
@@ -91,7 +100,7 @@ class Claims(RunRepository):
     def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
         super().__init__(transactions, clock, runs)
         # Where the store cannot be reached, each would only wait as long again by itself.
-        self._leaving = Gathering(self._mark_together, fails_all=(StoreUnavailable,), delay=LEAVING_TOGETHER_SECONDS)
+        self._leaving = BatchExecutor(self._mark_together, fails_all=(StoreUnavailable,), delay=TOGETHER_SECONDS)
 
     def claim(
         self,
