@@ -101,12 +101,12 @@ class BatchExecutor(Generic[Item, Result]):
             own.woken.wait(self._delay if leads else None)
         except BaseException:  # this thread is interrupted: the others go on without it
             with self._lock:
-                self._queue = [one for one in self._queue if one is not own]
+                self._queue = [waiting for waiting in self._queue if waiting is not own]
                 leads = leads or (own.woken.is_set() and not own.done)
                 self._has_leader = bool(self._queue) if leads else self._has_leader
                 successor = self._queue[:1] if leads else []
-            for one in successor:
-                one.woken.set()
+            for waiting in successor:
+                waiting.woken.set()
             raise
 
     def _flush(self, own: _Waiting[Item, Result]) -> None:
@@ -119,25 +119,25 @@ class BatchExecutor(Generic[Item, Result]):
         finally:
             with self._lock:
                 # Those that an interrupt of this thread left undone go first.
-                self._queue = [one for one in batch if not one.done and one is not own] + self._queue
+                self._queue = [waiting for waiting in batch if not waiting.done and waiting is not own] + self._queue
                 self._has_leader = bool(self._queue)
-                woken = [one for one in batch if one.done and one is not own] + self._queue[:1]
-            for one in woken:
-                one.woken.set()
+                woken = [waiting for waiting in batch if waiting.done and waiting is not own] + self._queue[:1]
+            for waiting in woken:
+                waiting.woken.set()
 
     def _do_all(self, batch: list[_Waiting[Item, Result]]) -> None:
         try:
-            results = self._do([one.item for one in batch])
+            results = self._do([waiting.item for waiting in batch])
         except Exception as error:
             alone = len(batch) > 1 and not isinstance(error, self._fails_all)
-            for one in batch:
+            for waiting in batch:
                 if alone:
-                    self._do_all([one])
+                    self._do_all([waiting])
                 else:
-                    one.error = error
+                    waiting.error = error
             return
-        for one, result in zip(batch, results, strict=True):
-            one.results.append(result)
+        for waiting, result in zip(batch, results, strict=True):
+            waiting.results.append(result)
 
 
 class GroupCommit(BatchExecutor[Work, Any]):

@@ -149,7 +149,7 @@ class KeptAnswers(RunRepository):
 
         Returns the kept answer of each question that had been answered before: that is the one to use."""
         run, now = self._runs.find(connection, run_id), self._clock()
-        ordered = sorted({_key_and_fence(one): one for one in records}.values(), key=_key_and_fence)
+        ordered = sorted({_key_and_fence(record): record for record in records}.values(), key=_key_and_fence)
         number_of = _numbered(connection, ordered)
         prepared = prepare_packs(connection, ordered, number_of)
         locked_balance(connection, run.scope)
@@ -165,10 +165,10 @@ class KeptAnswers(RunRepository):
         locked_balance(connection, run.scope)  # no answer is paid for meanwhile
         found = find_packed(connection, keys)
         totals, new = dict[Line, Counter[str]](), 0
-        for one in note_packed_uses(connection, run.run, run.scope, found):
-            cached = {"cached_calls": one.calls, "cached_worth": one.worth}
-            totals.setdefault((run.run, one.oracle, one.kind), Counter()).update(cached)
-            new += one.new
+        for record in note_packed_uses(connection, run.run, run.scope, found):
+            cached = {"cached_calls": record.calls, "cached_worth": record.worth}
+            totals.setdefault((run.run, record.oracle, record.kind), Counter()).update(cached)
+            new += record.new
         book_sums(connection, {run.scope: Balance(kept=new)}, totals)
         used = sorted({key for key in keys if key not in found})
         if used:
@@ -199,12 +199,12 @@ def _lookup(connection: Connection, keys: Collection[str]) -> dict[str, dict[str
 def _book_packs(connection: Connection, bookings: Iterable[Booking]) -> None:
     balances: dict[int, Balance] = {}
     totals: dict[Line, Counter[str]] = {}
-    for one in bookings:
-        change = Balance(spent=one.cost, reserved=-one.reserved, kept=one.answers)
-        balances[one.scope] = balances.get(one.scope, Balance()) + change
-        sums = {"paid_calls": one.answers, "paid": one.cost, "requests": one.requests}
-        sums |= {"input_tokens": one.input_tokens, "output_tokens": one.output_tokens}
-        totals.setdefault((one.run, one.oracle, one.kind), Counter()).update(sums)
+    for record in bookings:
+        change = Balance(spent=record.cost, reserved=-record.reserved, kept=record.answers)
+        balances[record.scope] = balances.get(record.scope, Balance()) + change
+        sums = {"paid_calls": record.answers, "paid": record.cost, "requests": record.requests}
+        sums |= {"input_tokens": record.input_tokens, "output_tokens": record.output_tokens}
+        totals.setdefault((record.run, record.oracle, record.kind), Counter()).update(sums)
     book_sums(connection, balances, totals)
 
 
@@ -216,12 +216,12 @@ def _record_rows(
         return []
     known = _charges_of(connection, ordered)
     changes = _settle(connection, ordered, known, now)
-    rows = {one.key: _answer_row(one, number_of(one)) for one in reversed(ordered)}
+    rows = {record.key: _answer_row(record, number_of(record)) for record in reversed(ordered)}
     values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
     first = set(connection.execute(_KEEP, values).scalars().all())
     before = [key for key in rows if key not in first]
     count_answers(connection, changes, known.values(), before)
-    replaced = _replace(connection, [one for one in ordered if one.key not in first], now)
+    replaced = _replace(connection, [record for record in ordered if record.key not in first], now)
     return [key for key in before if key not in replaced]
 
 
@@ -238,55 +238,55 @@ def _settle(
 ) -> list[Change]:
     """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone."""
     settled, changes = [], []
-    for one in records:
-        before = known.get((one.key, one.fence))
+    for record in records:
+        before = known.get((record.key, record.fence))
         if before is None:
             raise StoreError(
-                f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
+                f"answer {record.key} was never claimed under fence {record.fence}: claim a question before asking it"
             )
         if before.state != PAID:
-            settled.append(_settlement(one))
-            changes.append((before, _paid(before, one)))
+            settled.append(_settlement(record))
+            changes.append((before, _paid(before, record)))
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
         book(connection, changes)
     return changes
 
 
-def _paid(before: Charge, one: AnswerRecord) -> Charge:
+def _paid(before: Charge, record: AnswerRecord) -> Charge:
     return before._replace(
         state=PAID,
-        oracle=storable(one.oracle),
-        kind=storable(one.kind),
-        in_doubt=one.in_doubt,
-        cost=before.cost + one.cost,  # more than the answer's where some was settled by hand before
-        requests=one.requests,
-        input_tokens=one.input_tokens,
-        output_tokens=one.output_tokens,
+        oracle=storable(record.oracle),
+        kind=storable(record.kind),
+        in_doubt=record.in_doubt,
+        cost=before.cost + record.cost,  # more than the answer's where some was settled by hand before
+        requests=record.requests,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
     )
 
 
 def _replace(connection: Connection, records: Sequence[AnswerRecord], now: float) -> set[str]:
     """Replace the answers that are older than their record allows; returns their keys. The question stays, in the very
     text that it is stored in."""
-    limits = {one.key: (one, one.replaces) for one in records if one.replaces is not None}
+    limits = {record.key: (record, record.replaces) for record in records if record.replaces is not None}
     older = connection.execute(_TO_REPLACE, {"keys": sorted(limits)}).all() if limits else []
     replaced = set()
     for number, key, answered_at, question in older:
-        one, limit = limits[key]
+        record, limit = limits[key]
         if answered_at < limit:
-            answer = json_text(dict(one.answer))
-            new = {"new_answer": answer, "new_cost": one.cost}
+            answer = json_text(dict(record.answer))
+            new = {"new_answer": answer, "new_cost": record.cost}
             of = {"of_answer": number, "at": now}
             connection.execute(_MOVE, of)
-            connection.execute(_REPLACE, of | new | {"new_checksum": answer_checksum(question, answer, one.cost)})
+            connection.execute(_REPLACE, of | new | {"new_checksum": answer_checksum(question, answer, record.cost)})
             replaced.add(key)
     return replaced
 
 
 def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:
     """All charges of these questions, locked."""
-    rows = connection.execute(_CHARGES, {"keys": sorted({one.key for one in records})}).all()
+    rows = connection.execute(_CHARGES, {"keys": sorted({record.key for record in records})}).all()
     return {(row.key, row.fence): Charge(*row) for row in rows}
 
 
@@ -313,14 +313,14 @@ def _answer_row(record: AnswerRecord, identity: int) -> list[Any]:
 
 def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callable[[AnswerRecord], int]:
     """Tells the row of a record's identity. The records of a batch mostly share one object, which is digested once."""
-    distinct = {(one.oracle, id(one.identity)): one for one in records}
-    digests = {at: identity_digest(one.oracle, one.identity) for at, one in distinct.items()}
-    rows = _identity_numbers(connection, {digests[at]: one for at, one in distinct.items()})
+    distinct = {(record.oracle, id(record.identity)): record for record in records}
+    digests = {at: identity_digest(record.oracle, record.identity) for at, record in distinct.items()}
+    rows = _identity_numbers(connection, {digests[at]: record for at, record in distinct.items()})
     numbers = {at: rows[digest] for at, digest in digests.items()}
     if len(set(numbers.values())) == 1:
         same = next(iter(numbers.values()))
         return lambda _one: same
-    return lambda one: numbers[one.oracle, id(one.identity)]
+    return lambda record: numbers[record.oracle, id(record.identity)]
 
 
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
@@ -329,8 +329,8 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
     numbers: dict[str, int] = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     if len(numbers) < len(distinct):
         rows = [
-            {"digest": digest, "oracle": one.oracle, "identity": dict(one.identity)}
-            for digest, one in sorted(distinct.items())
+            {"digest": digest, "oracle": record.oracle, "identity": dict(record.identity)}
+            for digest, record in sorted(distinct.items())
             if digest not in numbers
         ]
         insert_new(connection, identities, rows)

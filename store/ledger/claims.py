@@ -118,7 +118,7 @@ class Claims(RunRepository):
         The first `sending` of those granted are marked as sent too: the caller sends them next. Expired claims are
         ended first. Once one request exceeds the budget, nothing after it that costs anything is granted."""
         terms = ClaimTerms(owner, uuid.uuid4().hex, lease_seconds, budget, self._clock(), sending)
-        asked = [one if isinstance(one, Request) else Request(*one) for one in requests]
+        asked = [request if isinstance(request, Request) else Request(*request) for request in requests]
         return self._claim(run_id, scope, asked, terms) if asked else Claimed()
 
     @writes
@@ -151,7 +151,7 @@ class Claims(RunRepository):
             result.sent.discard(key)
             result.held.append(key)
         collected = {key: kept[key] for key in sorted(inserted & kept.keys())}
-        own = {key for key, one in collected.items() if one.scope == run.scope}
+        own = {key for key, request in collected.items() if request.scope == run.scope}
         reserve(connection, run.scope, sum(wanted[key].upper_bound for key in inserted - own), terms.budget)
         move_reservations(connection, collected, run.scope)
         return result
@@ -189,10 +189,10 @@ class Claims(RunRepository):
 
     def _mark_together(self, requests: list[_Leaving]) -> list[set[str]]:
         leaving: dict[str, dict[str, int]] = {}
-        for one in requests:
-            leaving.setdefault(one.owner, {}).update(one.in_doubt)
+        for request in requests:
+            leaving.setdefault(request.owner, {}).update(request.in_doubt)
         marked = self._mark_leaving(leaving)
-        return [marked[one.owner] & one.in_doubt.keys() for one in requests]
+        return [marked[request.owner] & request.in_doubt.keys() for request in requests]
 
     @writes
     def _mark_leaving(self, connection: Connection, leaving: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:

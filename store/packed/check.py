@@ -68,8 +68,8 @@ def packed_page(connection: Connection, after: str) -> tuple[list[StoredAnswer],
     """The packed answers whose keys follow, and the last key that was looked at; none at the end."""
     rows = connection.execute(_KEYS.where(packed_keys.c.key > bytes.fromhex(after))).all()
     numbers = sorted({row.pack for row in rows})
-    found = {one.about.id: one for one in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
-    forms = forms_of(connection, [one.content for one in found.values() if one.content is not None])
+    found = {stored.about.id: stored for stored in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
+    forms = forms_of(connection, [stored.content for stored in found.values() if stored.content is not None])
     answers = [_unpacked(found[row.pack], row.key.hex(), row.place, forms) for row in rows if row.pack in found]
     return answers, rows[-1].key.hex() if rows else ""
 
@@ -158,14 +158,14 @@ def add_up_packs(connection: Connection) -> Sums:
 
 def _with_uses(connection: Connection) -> Iterator[tuple[StoredPack, list[tuple[int, int, int]]]]:
     """All packs, and of each the run, places and scope of its uses."""
-    stored = _stored(connection)
-    while page := list(islice(stored, PAGE // 10)):
+    packs_left = _stored(connection)
+    while page := list(islice(packs_left, PAGE // 10)):
         uses = defaultdict(list)
         between = {"first": page[0].about.id, "last": page[-1].about.id}
         for run, pack, used, scope in connection.execute(_USES, between).tuples():
             uses[pack].append((run, used, scope))
-        for one in page:
-            yield one, uses[one.about.id]
+        for stored in page:
+            yield stored, uses[stored.about.id]
 
 
 def _add_uses(sums: Sums, about: Pack, uses: Iterable[tuple[int, int, int]]) -> None:

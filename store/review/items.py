@@ -92,15 +92,17 @@ class Items(Repository):
     @writes
     def enqueue(self, connection: Connection, questions: Sequence[ReviewQuestion]) -> None:
         """Insert new questions; one that exists gets the larger number of votes and the higher priority."""
-        examples = {digest: content for one in questions for digest, content in one.examples.items()}
+        examples = {digest: content for asked in questions for digest, content in asked.examples.items()}
         rows = [{"digest": digest, "shown": dict(content)} for digest, content in sorted(examples.items())]
         insert_new(connection, review_examples, rows)
         now = self._clock()
-        insert_new(connection, items, [_row(one, now) for one in questions])
+        insert_new(connection, items, [_row(asked, now) for asked in questions])
         if len(questions) >= MANY and connection.dialect.name == "postgresql":  # else it plans for an empty table
             connection.execute(text("ANALYZE review_items"))
         raised = [
-            {"of": one.digest, "wanted": one.votes, "urgent": one.priority} for one in questions if one.expected is None
+            {"of": asked.digest, "wanted": asked.votes, "urgent": asked.priority}
+            for asked in questions
+            if asked.expected is None
         ]
         if raised:
             connection.execute(_RAISE, raised)
@@ -158,13 +160,13 @@ class Items(Repository):
         return {digest: cached[digest] for digest in digests if digest in cached}
 
 
-def _row(one: ReviewQuestion, now: float) -> dict[str, Any]:
+def _row(asked: ReviewQuestion, now: float) -> dict[str, Any]:
     return {
-        **{name: getattr(one, name) for name in ("digest", "queue", "kind", "page", "votes", "patience", "priority")},
-        **{name: getattr(one, name) for name in ("deadline", "price", "hourly", "expected")},
+        **{name: getattr(asked, name) for name in ("digest", "queue", "kind", "page", "votes", "patience", "priority")},
+        **{name: getattr(asked, name) for name in ("deadline", "price", "hourly", "expected")},
         **dict.fromkeys(("filled", "given", "skipped", "published"), 0),
-        "question": dict(one.question),
-        "state": OPEN if one.expected is None else CHECK,
+        "question": dict(asked.question),
+        "state": OPEN if asked.expected is None else CHECK,
         "created_at": now,
     }
 

@@ -158,7 +158,7 @@ class Leases(Repository):
         extra = extras(connection, person, chosen, (terms.checks, terms.repeats), random.random())
         leases = _lease(connection, person, chosen, terms, now, [(row.id, purpose) for row, purpose in extra])
         # Ordered by digest, so that checks and repetitions are anywhere among the others.
-        everything = sorted([*((row, VOTE) for row in chosen), *extra], key=lambda one: one[0].digest)
+        everything = sorted([*((row, VOTE) for row in chosen), *extra], key=lambda pair: pair[0].digest)
         return [
             LeasedQuestion(leases[row.id, purpose], row.id, row.kind, row.question, purpose, None, row.queue)
             for row, purpose in everything
