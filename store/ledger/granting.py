@@ -159,7 +159,9 @@ def decide(
     """What to do with each request, and the ones that are to be claimed now."""
     result, wanted = Claimed(), dict[str, Request]()
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
-    own = {key: one.spent for key, one in kept.items() if one.scope == scope}  # are paid for: no budget refuses them
+    own = {
+        key: question.spent for key, question in kept.items() if question.scope == scope
+    }  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
         if before is not None and _is_answered(before.answered, request.replaces):
@@ -201,16 +203,19 @@ def insert_claims(
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
     fences, sent = decided.granted, decided.sent
-    texts = {text: storable(text) for text in {one.oracle for one in requests} | {one.kind for one in requests}}
+    texts = {
+        text: storable(text)
+        for text in {question.oracle for question in requests} | {question.kind for question in requests}
+    }
     new = (
-        NewClaim(one.key, texts[one.oracle], texts[one.kind], one.upper_bound, one.key in sent)
-        for one in requests
-        if fences[one.key] == PACKED_FENCE and one.replaces is None
+        NewClaim(question.key, texts[question.oracle], texts[question.kind], question.upper_bound, question.key in sent)
+        for question in requests
+        if fences[question.key] == PACKED_FENCE and question.replaces is None
     )
     packs = group_labels(new)
     lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
-    together = {one.key for pack in packs for one in pack}
-    single = [one for one in requests if one.key not in together]
+    together = {question.key for pack in packs for question in pack}
+    single = [question for question in requests if question.key not in together]
     return (together - lost) | _insert_rows(connection, run, single, decided, terms, kept)
 
 
@@ -225,19 +230,19 @@ def _insert_rows(
     if not requests:
         return set()
     fences, sent = decided.granted, decided.sent
-    lost = claimed_packed(connection, [one.key for one in requests if fences[one.key] == PACKED_FENCE])
+    lost = claimed_packed(connection, [question.key for question in requests if fences[question.key] == PACKED_FENCE])
     rows = [
         (
-            one.key,
-            fences[one.key],
-            *((SENT, one.upper_bound) if one.key in sent else (CLAIMED, 0)),
-            storable(one.oracle),
-            storable(one.kind),
-            one.upper_bound,
-            kept[one.key].batch if one.key in kept else None,
+            question.key,
+            fences[question.key],
+            *((SENT, question.upper_bound) if question.key in sent else (CLAIMED, 0)),
+            storable(question.oracle),
+            storable(question.kind),
+            question.upper_bound,
+            kept[question.key].batch if question.key in kept else None,
         )
-        for one in requests
-        if one.key not in lost
+        for question in requests
+        if question.key not in lost
     ]
     values = {
         "rows": rows,
@@ -300,8 +305,15 @@ def move_reservations(connection: Connection, collected: Mapping[str, InBatch], 
     if not collected:
         return
     rows = connection.execute(_OLD, {"keys": sorted(collected)}).all()
-    old = [one for one in map(Charge._make, rows) if one.state == UNKNOWN and one.fence == collected[one.key].fence]
+    old = [
+        question
+        for question in map(Charge._make, rows)
+        if question.state == UNKNOWN and question.fence == collected[question.key].fence
+    ]
     if old:
-        connection.execute(_RELEASE, {"rows": [(one.key, one.fence) for one in old]})
-    book(connection, [(one, one._replace(state=RELEASED, in_doubt=0)) for one in old])
-    add_to_balances(connection, {scope: Balance(0, sum(one.spent for one in collected.values() if one.scope == scope))})
+        connection.execute(_RELEASE, {"rows": [(question.key, question.fence) for question in old]})
+    book(connection, [(question, question._replace(state=RELEASED, in_doubt=0)) for question in old])
+    add_to_balances(
+        connection,
+        {scope: Balance(0, sum(question.spent for question in collected.values() if question.scope == scope))},
+    )

@@ -75,9 +75,11 @@ def prepare_packs(
     connection: Connection, records: Sequence[AnswerRecord], identity_of: Callable[[AnswerRecord], int]
 ) -> PreparedPacks:
     """Done before the books are locked, for others wait for those: packing takes most of the time."""
-    claims = {claim.id: claim for claim in claims_of_keys(connection, [one.key for one in records], lock=False)}
+    claims = {claim.id: claim for claim in claims_of_keys(connection, [record.key for record in records], lock=False)}
     claimed = {key for claim in claims.values() for key in claim.keys}
-    forms = form_numbers(connection, [form_of(one.question) for one in records if one.key in claimed and _fits(one)])
+    forms = form_numbers(
+        connection, [form_of(record.question) for record in records if record.key in claimed and _fits(record)]
+    )
     return _prepared(records, identity_of, forms, claims)
 
 
@@ -89,17 +91,17 @@ def _prepared(
 ) -> PreparedPacks:
     pack_of = {key: number for number, claim in claims.items() for key in claim.keys}
     others, groups = list[AnswerRecord](), defaultdict[tuple[Any, ...], list[AnswerRecord]](list)
-    for one in records:
-        pack = pack_of.get(one.key)
-        if pack is not None and one.fence == PACKED_FENCE and _fits(one):
-            groups[pack, identity_of(one), one.kind, tuple(one.answer)].append(one)
+    for record in records:
+        pack = pack_of.get(record.key)
+        if pack is not None and record.fence == PACKED_FENCE and _fits(record):
+            groups[pack, identity_of(record), record.kind, tuple(record.answer)].append(record)
         else:
-            others.append(one)
+            others.append(record)
     parts = []
     for (pack, identity, *_), group in groups.items():
         ordered = _ordered(group, claims[pack])
-        of_questions = [forms[form_of(one.question)] for one in ordered]
-        content = encode(ordered, [one.question["example"] for one in ordered], of_questions)
+        of_questions = [forms[form_of(record.question)] for record in ordered]
+        content = encode(ordered, [record.question["example"] for record in ordered], of_questions)
         parts.append(_Part(claims[pack], identity, ordered, content))
     return PreparedPacks(records, identity_of, forms, claims, parts, others)
 
@@ -111,13 +113,15 @@ def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -
         prepared = _prepared(prepared.records, prepared.identity_of, prepared.forms, claims)
     settled, rest = Settled(), list[AnswerRecord]()
     claimed = {key for claim in prepared.claims.values() for key in claim.keys} if prepared.others else set()
-    answered = find_packed(connection, [one.key for one in prepared.others if one.key not in claimed])
-    for one in prepared.others:
-        if one.key in answered and one.fence == PACKED_FENCE:
-            settled.repeated.append(one.key)
+    answered = find_packed(connection, [record.key for record in prepared.others if record.key not in claimed])
+    for record in prepared.others:
+        if record.key in answered and record.fence == PACKED_FENCE:
+            settled.repeated.append(record.key)
         else:
-            rest.append(one)
-    _make_rows(connection, prepared.claims, [one.key for one in rest if one.key in claimed or one.key in answered])
+            rest.append(record)
+    _make_rows(
+        connection, prepared.claims, [record.key for record in rest if record.key in claimed or record.key in answered]
+    )
     if prepared.parts:
         parts = prepared.parts
         if rest or not all(part.is_whole for part in parts):  # what is left of a claim is written as it is by now
@@ -130,15 +134,15 @@ def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -
 
 def _ordered(records: list[AnswerRecord], claim: PackedClaim) -> list[AnswerRecord]:
     """As their keys are in the claim: by key, as they come, unless the claim was put together otherwise."""
-    if [one.key for one in records] == claim.keys:
+    if [record.key for record in records] == claim.keys:
         return records
     at = {key: place for place, key in enumerate(claim.keys)}
-    return sorted(records, key=lambda one: at[one.key])
+    return sorted(records, key=lambda record: at[record.key])
 
 
-def _fits(one: AnswerRecord) -> bool:
+def _fits(record: AnswerRecord) -> bool:
     """Whether it tells no more than a pack can hold."""
-    return one.in_doubt == 0 and one.replaces is None and isinstance(one.question.get("example"), str)
+    return record.in_doubt == 0 and record.replaces is None and isinstance(record.question.get("example"), str)
 
 
 def _make_rows(connection: Connection, claimed: Collection[int], keys: Collection[str]) -> None:
@@ -158,7 +162,7 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
     for part in parts:
         records, number = part.records, part.claim.id if part.is_whole else next(fresh)
-        cost = sum(one.cost for one in records)
+        cost = sum(record.cost for record in records)
         new.append(
             NewPack(
                 id=number,
@@ -171,8 +175,8 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
             )
         )
         if not part.is_whole:
-            moved += [(one.key, number, place) for place, one in enumerate(records)]
-            ended[part.claim.id].update(one.key for one in records)
+            moved += [(record.key, number, place) for place, record in enumerate(records)]
+            ended[part.claim.id].update(record.key for record in records)
     keep_packs(connection, new, now)
     if moved:
         move(connection, moved)
@@ -185,7 +189,7 @@ def _booking(part: _Part) -> Booking:
     records, claim = part.records, part.claim
     reserved = sum(claim.reserved)
     if len(records) < len(claim.keys):
-        answered = {one.key for one in records}
+        answered = {record.key for record in records}
         reserved = sum(price for key, price in zip(claim.keys, claim.reserved, strict=True) if key in answered)
     return Booking(
         run=claim.run,
