@@ -282,11 +282,11 @@ def default_store() -> str:
 
 
 def open_store(url: str | None, display: Display = SILENT) -> Store:
-    """The store of the settings; `display` says if it has to be brought to the newest schema first."""
+    """The store of the settings; `display` says what is waited for."""
     from store import Store
 
-    store = Store.open(url or default_store(), waiting=display.waiting, say=display.say)
-    if store.is_torn:
+    store = Store.open(url or default_store(), say=display.say)
+    if store.is_incomplete:
         display.say(
             f"store {store.name} was in use when it was copied: its latest answers may be missing (store check)"
         )

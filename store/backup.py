@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, TableClause, column, func, insert, select, table, text
 
-from store.connection import FILE_MODE, connect, examine, sqlite_file, sqlite_library, store_name
+from store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
 from store.errors import StoreError, explained
 from store.ledger import end_all_claims
 from store.schema import answers, metadata, review_people, runs, version
@@ -26,7 +26,7 @@ ROWS = 1000
 
 def is_empty(engine: Engine) -> bool:
     with engine.connect() as connection:
-        return not any(connection.execute(select(one).limit(1)).first() for one in (runs, answers, review_people))
+        return not any(connection.execute(select(copied).limit(1)).first() for copied in (runs, answers, review_people))
 
 
 def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) -> None:
@@ -35,19 +35,19 @@ def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) 
     if source.dialect.name == "postgresql":
         reading = reading.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with reading, reading.begin(), target.execution_options(writes=True).begin() as writing:
-        tables = [one for one in metadata.sorted_tables if one is not version]
-        plain = {one.name: table(one.name, *(column(part.name) for part in one.columns)) for one in tables}
+        tables = [copied for copied in metadata.sorted_tables if copied is not version]
+        plain = {copied.name: table(copied.name, *(column(part.name) for part in copied.columns)) for copied in tables}
         total = sum(_count(reading, each) for each in plain.values())
         done = 0
-        for one in tables:
-            raw = plain[one.name]
+        for copied in tables:
+            raw = plain[copied.name]
             rows = reading.execution_options(yield_per=ROWS).execute(select(raw)).mappings()
             for part in rows.partitions(ROWS):
                 writing.execute(insert(raw), [dict(row) for row in part])
                 done += len(part)
                 tell(done, total)
-            if target.dialect.name == "postgresql" and "id" in one.columns:
-                _advance_sequence(writing, one.name)
+            if target.dialect.name == "postgresql" and "id" in copied.columns:
+                _advance_sequence(writing, copied.name)
 
 
 def _count(connection: Connection, of: TableClause) -> int:
@@ -83,7 +83,7 @@ def restore(path: Path, url: str, tell: Tell) -> None:
     Claims that were open when the copy was taken are ended: what had been sent stays booked as unknown."""
     if not path.is_file():
         raise StoreError(f"backup {path} does not exist: give the file that `store backup` wrote")
-    examine(connect(str(path)), str(path))
+    verify_file(connect(str(path)), str(path))
     target = sqlite_file(url)
     if target is not None:
         with _new_file(target) as part:

@@ -12,16 +12,15 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from store.errors import DamagedStore, StoreError, explained, masked
-from store.file import OpenedFile
-from store.migrations import schema_version
+from store.errors import DamagedStore, StoreError, StoreUnavailable, explained, masked
+from store.schema import has_tables
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
@@ -43,6 +42,37 @@ _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ 
 _PRAGMAS = {"synchronous": 3, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}
 # Pages that are written again and again, as those of an index are, go to the file itself once per 32 MB of journal.
 _PACE = {"cache_size": -8_192, "wal_autocheckpoint": 8_192}  # KiB; pages of 4 KiB
+
+
+class OpenedFile(NamedTuple):
+    """The file that a connection has opened, and its journal, as device and inode. It must stay in its place: commits
+    to a deleted file are lost."""
+
+    name: str  # of the store
+    path: str
+    file: tuple[int, int] | None
+    journal: tuple[int, int] | None
+
+    @classmethod
+    def at(cls, name: str, path: str) -> OpenedFile:
+        return cls(name, path, _identity(path), _identity(f"{path}-wal"))
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if another file, or none, is now where this one was."""
+        moved = self.file is None or _identity(self.path) != self.file
+        if moved or (self.journal is not None and _identity(f"{self.path}-wal") != self.journal):
+            raise StoreUnavailable(
+                f"store {self.name} was deleted, moved or replaced while it was in use, and what was written since is "
+                "not in it: put the file and its -wal back or restore a backup, then run again; nothing more is sent"
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def journal_mode(library_version: tuple[int, ...]) -> str:
@@ -143,13 +173,10 @@ def _sqlite(path_text: str, name: str, library: ModuleType, keep_journal: bool) 
             opened.append(found)
 
     @event.listens_for(engine, "begin")
-    def note_kind(connection: Connection) -> None:
-        connection.info["begin"] = "BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN"
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
-    def begin(connection: Any) -> None:
-        connection.dbapi_connection.execute(connection.info["begin"])
-
-    engine.dialect.do_begin = begin  # type: ignore[assignment, method-assign]  # every request waits for it: without SQLAlchemy
     return engine
 
 
@@ -210,14 +237,13 @@ def _assert_setting(name: str, setting: str, found: object, wanted: object) -> N
 
 # A trigger or view could alter what is read or written without breaking a checksum.
 _ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
-MARKED_SINCE = 7  # the schema since which a store that nobody uses is left without the mark of the WAL journal
 _WITH_WAL = b"\2\2"  # that mark: the versions with which a file is to be written and read
 _LOOKS = 3  # at the mark, for another process may just be opening or leaving the store
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
 
-def examine(engine: Engine, name: str) -> bool:
-    """Raise StoreError for a file that is not an intact store of a known schema; servers are not examined.
+def verify_file(engine: Engine, name: str) -> bool:
+    """Raise StoreError for a file that is not an intact store of this schema; servers are not examined.
 
     Returns whether an SQLite file is marked as in use while its journal is missing, as in a copy of that file alone."""
     if engine.dialect.name != "sqlite" or not engine.url.database:
@@ -225,7 +251,7 @@ def examine(engine: Engine, name: str) -> bool:
     path = Path(engine.url.database)
     if not path.exists():
         return False
-    is_torn = _is_torn(path, name)  # before it is opened, which creates a journal
+    is_incomplete = _is_incomplete(path, name)  # before it is opened, which creates a journal
     probe = create_engine(engine.url, module=engine.dialect.dbapi, poolclass=NullPool, hide_parameters=True)
     try:
         with probe.connect() as connection:
@@ -234,21 +260,21 @@ def examine(engine: Engine, name: str) -> bool:
                 result = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
                 if result != "ok":
                     raise explained(name, StoreError(f"malformed: {result.splitlines()[-1]}"))
-            at = schema_version(connection, name)
+            is_store = has_tables(connection, name)
             if added := connection.exec_driver_sql(_ADDED).first():
                 remedy = "it was left as it is; restore a copy of it or give another --store"
                 raise StoreError(f"store {name} has the {added[0]} {added[1]!r}, which no version creates: {remedy}")
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error
-    if is_torn and at == 0:
+    if is_incomplete and not is_store:
         raise DamagedStore(
             f"store {name} is a copy without its latest commits, which are in {path.name}-wal beside the original: "
             "copy that file too, or copy stores with `python -m flows store backup`; it was left as it is"
         )
-    return is_torn and at >= MARKED_SINCE
+    return is_incomplete
 
 
-def _is_torn(path: Path, name: str) -> bool:
+def _is_incomplete(path: Path, name: str) -> bool:
     """Whether the file is marked as having a WAL journal and has none.
 
     It is read only if there is no journal: closing a file gives up all locks that this process holds on it."""

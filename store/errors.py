@@ -52,6 +52,7 @@ _REMEDIES = (
     ("unsupported file format", _DAMAGED),
     ("could not decode", _DAMAGED),
     ("codec can't decode", _DAMAGED),  # the message itself quotes damaged bytes
+    ("foreign key mismatch", _DAMAGED),  # the definition of a table was altered
     ("disk is full", _FULL),
     ("no space left", _FULL),
     ("readonly", ("is read-only", "make the file and its folder writable or give another --store")),

@@ -1,7 +1,7 @@
-"""The tables as queries see them. migrations.py creates them; a test holds that both agree.
+"""The tables, and the number that says which tables a database has.
 
 A claim and its charge are one row (key, fence n) for the n-th time a question is asked; its states are described in
-ledger/claims/claims.py."""
+ledger/claims.py."""
 
 from __future__ import annotations
 
@@ -12,19 +12,32 @@ from typing import Any
 import orjson
 from sqlalchemy import (
     BigInteger,
+    Boolean,
+    CheckConstraint,
     Column,
+    Connection,
     Dialect,
     Double,
     ForeignKey,
+    Identity,
+    Index,
+    Integer,
     LargeBinary,
     MetaData,
     SmallInteger,
     Table,
     Text,
+    TextClause,
     TypeDecorator,
+    insert,
+    inspect,
+    select,
+    text,
 )
 
-from store.errors import DamagedStore
+from store.errors import DamagedStore, StoreError
+
+SCHEMA = 9  # counts up with every change of the tables
 
 LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
@@ -88,15 +101,35 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
+def _id() -> Column[int]:
+    return Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(), primary_key=True)
+
+
+def _amount(name: str) -> Column[int]:
+    """A number that is never below zero."""
+    return Column(name, BigInteger, CheckConstraint(f"{name} >= 0"), nullable=False)
+
+
+def _one_of(name: str, *values: str) -> Column[str]:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return Column(name, Text, CheckConstraint(f"{name} IN ({listed})"), nullable=False)
+
+
+def _partial_index(name: str, *columns: str | TextClause, where: str, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
+_IS_LIVE = "state IN ('claimed', 'sent')"
+
 version = Table("twothirds_schema", metadata, Column("version", BigInteger, primary_key=True))
 
 scopes = Table(
     "scopes",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("scope", EscapedText, nullable=False),
-    Column("spent", BigInteger, nullable=False),  # micro-dollars, as all money here
-    Column("reserved", BigInteger, nullable=False),
+    _id(),
+    Column("scope", EscapedText, nullable=False, unique=True),
+    _amount("spent"),  # micro-dollars, as all money here
+    _amount("reserved"),
     Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
     Column("kept", BigInteger, nullable=False, server_default="0"),  # answers that its runs have paid for or used
 )
@@ -104,9 +137,9 @@ scopes = Table(
 runs = Table(
     "runs",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("run_id", EscapedText, nullable=False),
-    Column("scope", BigInteger, ForeignKey("scopes.id"), nullable=False),
+    _id(),
+    Column("run_id", EscapedText, nullable=False, unique=True),
+    Column("scope", BigInteger, ForeignKey("scopes.id"), nullable=False, index=True),
     Column("name", EscapedText, nullable=False),
     Column("flow", EscapedText, nullable=False),
     Column("dataset", EscapedText, nullable=False),
@@ -121,8 +154,8 @@ runs = Table(
 identities = Table(
     "identities",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("digest", Text, nullable=False),
+    _id(),
+    Column("digest", Text, nullable=False, unique=True),
     Column("oracle", EscapedText, nullable=False),
     Column("identity", Json, nullable=False),
 )
@@ -130,26 +163,31 @@ identities = Table(
 charges = Table(
     "charges",
     metadata,
+    # Keys are random. In key order every claim would write a page of its own; in insertion order those of a batch are
+    # neighbours, and only the index is written all over.
     Column("key", Text, primary_key=True),
     Column("fence", BigInteger, primary_key=True),
-    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
+    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False, index=True),
     Column("oracle", EscapedText, nullable=False),
     Column("kind", EscapedText, nullable=False),
-    Column("state", Text, nullable=False),
+    _one_of("state", CLAIMED, SENT, PAID, UNKNOWN, RELEASED),
     Column("owner", EscapedText, nullable=False),
     Column("token", Text, nullable=False),  # of the claim call, so that its repetition is recognised
     Column("lease_seconds", Double, nullable=False),
     Column("lease_until", Double, nullable=False),
-    Column("reserved", BigInteger, nullable=False),  # the upper bound; of an unknown row what stays spent
-    Column("cost", BigInteger, nullable=False),
+    _amount("reserved"),  # the upper bound; of an unknown row what stays spent
+    _amount("cost"),
     Column("requests", BigInteger, nullable=False),
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("seconds", Double, nullable=False),
     Column("claimed_at", Double, nullable=False),
     Column("settled_at", Double),
-    Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never reported their cost
+    _amount("in_doubt"),  # by requests that never reported their cost
     Column("batch", Text),  # of the provider, from which its answer may still come
+    _partial_index("one_live_claim_per_key", "key", where=_IS_LIVE, unique=True),
+    _partial_index("live_claims_by_lease", "lease_until", where=_IS_LIVE),
+    _partial_index("charges_asked_again", "run", where="fence > 1"),
 )
 
 # Running sums over charges and uses; see ledger/books.py.
@@ -168,39 +206,41 @@ cost_totals = Table(
     Column("unknown", BigInteger, nullable=False),  # in doubt, of paid and unknown charges
     Column("cached_calls", BigInteger, nullable=False),  # uses of answers that other runs have paid for
     Column("cached_worth", BigInteger, nullable=False),  # what those answers had cost when they were used
+    sqlite_with_rowid=False,
 )
 
 settlements = Table(
     "settlements",
     metadata,
-    Column("id", BigInteger, primary_key=True),
+    _id(),
     Column("key", Text, nullable=False),
     Column("fence", BigInteger, nullable=False),
     Column("in_doubt", BigInteger, nullable=False),  # before
     Column("cost", BigInteger, nullable=False),  # what it really was
     Column("reason", EscapedText, nullable=False),
     Column("settled_at", Double, nullable=False),
+    Index("settlements_by_charge", "key", "fence"),
 )
 
 answers = Table(
     "answers",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("key", Text, nullable=False),
+    _id(),
+    Column("key", Text, nullable=False, unique=True),
     Column("identity", BigInteger, ForeignKey("identities.id"), nullable=False),
     Column("kind", EscapedText, nullable=False),
     Column("question", Json, nullable=False),
     Column("answer", Json, nullable=False),
     Column("cost", BigInteger, nullable=False),
     Column("answered_at", Double, nullable=False),
-    Column("checksum", Text),  # of question, answer and cost; none where an earlier schema kept the answer
+    Column("checksum", Text, nullable=False),  # of question, answer and cost
 )
 
 replaced_answers = Table(
     "replaced_answers",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("key", Text, nullable=False),
+    _id(),
+    Column("key", Text, nullable=False, index=True),
     Column("answer", Json, nullable=False),
     Column("cost", BigInteger, nullable=False),
     Column("answered_at", Double, nullable=False),
@@ -212,28 +252,32 @@ uses = Table(
     metadata,
     Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
     Column("answer", BigInteger, ForeignKey("answers.id"), primary_key=True),
+    sqlite_with_rowid=False,
 )
 
-# Labels of one example that are claimed together, and then answered together, are one row; see packed/.
+# Labels of one example that are claimed together, and then answered together, are one row; see packed/. No foreign key
+# leads from packed_keys: PostgreSQL would look up the pack once more for each label. Nor does one lead from packed_uses
+# to runs: all uses would be read when a run without any is removed.
 packed_keys = Table(
     "packed_keys",
     metadata,
     Column("key", LargeBinary, primary_key=True),
     Column("pack", BigInteger, nullable=False),  # of packed_claims while it is asked, then of packs
     Column("place", SmallInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 packed_claims = Table(
     "packed_claims",
     metadata,
-    Column("id", BigInteger, primary_key=True),
+    _id(),
     Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
     Column("oracle", EscapedText, nullable=False),
     Column("kind", EscapedText, nullable=False),
     Column("owner", EscapedText, nullable=False),
     Column("token", Text, nullable=False),
     Column("lease_seconds", Double, nullable=False),
-    Column("lease_until", Double, nullable=False),
+    Column("lease_until", Double, nullable=False, index=True),
     Column("claimed_at", Double, nullable=False),
     Column("keys", LargeBinary, nullable=False),  # by place, one after the other
     Column("reserved", Json, nullable=False),  # by place
@@ -243,13 +287,13 @@ packed_claims = Table(
 packs = Table(
     "packs",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
+    _id(),
+    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False, index=True),
     Column("identity", BigInteger, ForeignKey("identities.id"), nullable=False),
     Column("kind", EscapedText, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("gone", BigInteger, nullable=False),  # places, as bits, whose answers are kept in rows of their own by now
-    Column("cost", BigInteger, nullable=False),  # of all that are not
+    _amount("cost"),  # of all that are not
     Column("answered_at", Double, nullable=False),
     Column("content", LargeBinary, nullable=False),
     Column("checksum", LargeBinary, nullable=False),  # of the content
@@ -261,14 +305,15 @@ packed_uses = Table(
     Column("pack", BigInteger, ForeignKey("packs.id"), primary_key=True),
     Column("run", BigInteger, primary_key=True),
     Column("places", BigInteger, nullable=False),  # as bits
+    sqlite_with_rowid=False,
 )
 
 # What the labels of a feature ask, without the example.
 question_forms = Table(
     "question_forms",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("digest", Text, nullable=False),
+    _id(),
+    Column("digest", Text, nullable=False, unique=True),
     Column("form", Json, nullable=False),
 )
 
@@ -282,20 +327,22 @@ review_secrets = Table(
 review_people = Table(
     "review_people",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("name", EscapedText, nullable=False),
-    Column("role", Text, nullable=False),
+    _id(),
+    Column("name", EscapedText, nullable=False, unique=True),
+    _one_of("role", "reviewer", "admin", "worker"),
+    Column("is_editor", Boolean, nullable=False),  # of runs in the studio
     Column("created_at", Double, nullable=False),
 )
 
 review_invitations = Table(
     "review_invitations",
     metadata,
-    Column("id", BigInteger, primary_key=True),
+    _id(),
     Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("invited_by", EscapedText, nullable=False),  # empty where that was not said
 )
 
 review_examples = Table(
@@ -308,15 +355,15 @@ review_examples = Table(
 review_items = Table(
     "review_items",
     metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("digest", Text, nullable=False),  # of queue, question and whether it is a check
+    _id(),
+    Column("digest", Text, nullable=False, unique=True),  # of queue, question and whether it is a check
     Column("queue", EscapedText, nullable=False),
     Column("kind", Text, nullable=False),
     Column("question", Json, nullable=False),
-    Column("page", Text, nullable=False),  # questions with the same value may share a page
+    Column("page", Text, nullable=False, index=True),  # questions with the same value may share a page
     Column("votes", BigInteger, nullable=False),  # wanted, of different people
-    Column("filled", BigInteger, nullable=False),  # slots that are leased or have a vote
-    Column("given", BigInteger, nullable=False),  # votes that count
+    _amount("filled"),  # slots that are leased or have a vote
+    _amount("given"),  # votes that count
     Column("skipped", BigInteger, nullable=False),
     Column("patience", BigInteger, nullable=False),  # so many skips, and it is given up
     Column("priority", BigInteger, nullable=False),
@@ -325,19 +372,20 @@ review_items = Table(
     Column("hourly", BigInteger, nullable=False),
     Column("expected", Text),  # of a check: the answer that is known
     Column("published", BigInteger, nullable=False),  # 1: only in tasks that were published elsewhere
-    Column("state", Text, nullable=False),
+    _one_of("state", "open", "done", "given up", "check"),
     Column("created_at", Double, nullable=False),
+    _partial_index("open_review_items", text("priority DESC"), "id", where="state = 'open'"),
 )
 
 review_votes = Table(
     "review_votes",
     metadata,
-    Column("id", BigInteger, primary_key=True),
+    _id(),
     Column("item", BigInteger, ForeignKey("review_items.id"), nullable=False),
     Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
-    Column("purpose", Text, nullable=False),
+    _one_of("purpose", "vote", "check", "repeat"),
     Column("slot", BigInteger),  # which of the wanted votes it is
-    Column("state", Text, nullable=False),
+    _one_of("state", "leased", "expired", "held", "given", "late", "skipped", "withdrawn"),
     Column("answer", Json),
     Column("shown_at", Double, nullable=False),
     Column("lease_until", Double, nullable=False),
@@ -346,6 +394,16 @@ review_votes = Table(
     Column("cost", BigInteger, nullable=False),
     Column("submission", Text),  # what was sent together is undone together
     Column("answer_key", Text),  # under which a run has taken it into the ledger
+    Index("one_person_per_question", "item", "person", "purpose", unique=True),
+    _partial_index(
+        "one_vote_per_slot",
+        "item",
+        "slot",
+        where="purpose = 'vote' AND state IN ('leased', 'held', 'given')",
+        unique=True,
+    ),
+    Index("review_votes_by_person", "person", "state"),
+    _partial_index("review_leases", "lease_until", where="state = 'leased'"),
 )
 
 review_waits = Table(
@@ -354,6 +412,7 @@ review_waits = Table(
     Column("run_id", EscapedText, primary_key=True),
     Column("item", BigInteger, ForeignKey("review_items.id"), primary_key=True),
     Column("suspended", BigInteger, nullable=False),  # 1: to be resumed once all its questions are answered
+    sqlite_with_rowid=False,
 )
 
 review_hits = Table(
@@ -365,7 +424,7 @@ review_hits = Table(
     Column("terms", Json, nullable=False),  # all that was published, so that it can be sent again word for word
     Column("run_id", EscapedText, nullable=False),
     Column("hit_id", Text),
-    Column("state", Text, nullable=False),
+    _one_of("state", "planned", "posted", "collected"),
     Column("created_at", Double, nullable=False),
 )
 
@@ -379,3 +438,34 @@ rate_limits = Table(
     Column("pace", Double, nullable=False),  # share of the allowed rate that is used, since the last complaint
     Column("paced_at", Double, nullable=False),
 )
+
+
+_CREATION_LOCK = 7_203_167  # any constant that all processes share
+
+
+def create_tables(connection: Connection, name: str) -> None:
+    """Create the tables in an empty database, in the caller's transaction; refuse one that is not ours."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _CREATION_LOCK})
+    if not has_tables(connection, name):
+        metadata.create_all(connection, checkfirst=False)
+        connection.execute(insert(version), {"version": SCHEMA})
+
+
+def has_tables(connection: Connection, name: str) -> bool:
+    """Whether the database is a store, or else empty. Raises StoreError for one of another program or schema."""
+    tables = set(inspect(connection).get_table_names())
+    if version.name in tables:
+        found = connection.execute(select(version.c.version)).scalars().all()
+        if found != [SCHEMA]:
+            schema = found[0] if found else "unknown"
+            remedy = "use the program that made it, or give another --store"
+            raise StoreError(f"store {name} has schema {schema}, this program has {SCHEMA}: {remedy}")
+        return True
+    foreign = tables if connection.dialect.name == "sqlite" else tables & metadata.tables.keys()
+    if foreign:
+        raise StoreError(
+            f"store {name} is the database of another program (table {min(foreign)}): "
+            "give a database of its own with --store"
+        )
+    return False

@@ -10,14 +10,13 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
-from store import migrations
-from store.clock import clock_of
-from store.connection import connect, examine, leave, store_name
+from store.connection import connect, leave, store_name, verify_file
 from store.errors import StoreError
 from store.ledger import Check, Claims, Costs, Housekeeping, KeptAnswers, Rates, Runs, Settlements
 from store.metrics import Metrics
 from store.review import Queue
-from store.transactions import Clock, Notices, Transactions
+from store.schema import create_tables
+from store.transactions import Clock, Transactions, WaitNotifier, clock_of
 
 PATIENCE_SECONDS = 60.0
 
@@ -37,7 +36,7 @@ class Store:
     ) -> None:
         self.engine = engine
         self.name = name
-        self.notice = Notices(say)
+        self.notice = WaitNotifier(say)
         clock = clock or clock_of(engine)
         self.transactions = Transactions(engine, name, patience=patience, notice=self.notice)
         self.runs = Runs(self.transactions, clock)
@@ -50,7 +49,7 @@ class Store:
         self.housekeeping = Housekeeping(self.transactions, clock)
         self.metrics = Metrics(self.transactions, clock)
         self._clock = clock
-        self.is_torn = False  # the file was in use when it was copied, and its journal is missing
+        self.is_incomplete = False  # the file was in use when it was copied, and its journal is missing
         # Also when nobody closes the store, at the latest when the process ends.
         self._leave = weakref.finalize(self.transactions, leave, engine, os.getpid())
 
@@ -66,30 +65,29 @@ class Store:
         *,
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
-        waiting: migrations.Waiting = migrations.silently,
         say: Callable[[str], None] = lambda _message: None,
     ) -> Store:
-        """The store at a path, `sqlite:///path` or `postgresql://…`, created or migrated as needed. Leases and pauses
+        """The store at a path, `sqlite:///path` or `postgresql://…`, created where there is none. Leases and pauses
         are counted by the clock of the database unless one is given; `say` is called with what is waited for.
 
         Raises StoreError in one line when it cannot be used; a file that is not a store is never written to."""
         name = store_name(url)
         store = cls(connect(url), name, clock=clock, patience=patience, say=say)
         try:
-            store.is_torn = examine(store.engine, name)
-            store._migrate(url, patience, waiting)
+            store.is_incomplete = verify_file(store.engine, name)
+            store._create(url, patience)
         except StoreError:
             store.close_as_found()
             raise
         return store
 
-    def _migrate(self, url: str, patience: float, waiting: migrations.Waiting) -> None:
+    def _create(self, url: str, patience: float) -> None:
         """A new SQLite file gets its schema before its WAL journal: no power cut leaves it without a schema."""
         is_sqlite = self.engine.dialect.name == "sqlite"
         engine = connect(url, keep_journal=True) if is_sqlite else self.engine
         opening = Transactions(engine, self.name, patience=patience, notice=self.notice)
         try:
-            opening.first(lambda connection: migrations.migrate(connection, self.name, waiting=waiting))
+            opening.first(lambda connection: create_tables(connection, self.name))
         finally:
             if is_sqlite:
                 engine.dispose()

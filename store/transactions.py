@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from store.connection import OpenedFile
 from store.errors import explained, first_line
-from store.file import OpenedFile
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -34,7 +34,7 @@ _SILENT_SECONDS = 2.0  # a longer wait is reported
 _REPEAT_SECONDS = 60.0
 
 
-class Notices:
+class WaitNotifier:
     """Says what is waited for, once a minute for each subject, however many threads wait for it."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -63,7 +63,7 @@ class _Waiting(Generic[Item, Result]):
         return bool(self.results) or self.error is not None
 
 
-class Gathering(Generic[Item, Result]):
+class BatchExecutor(Generic[Item, Result]):
     """Does at once what several threads want.
 
     The first thread leads; threads that come meanwhile queue up, and one of them then leads for all. `do` takes items
@@ -101,12 +101,12 @@ class Gathering(Generic[Item, Result]):
             own.woken.wait(self._delay if leads else None)
         except BaseException:  # this thread is interrupted: the others go on without it
             with self._lock:
-                self._queue = [one for one in self._queue if one is not own]
+                self._queue = [waiting for waiting in self._queue if waiting is not own]
                 leads = leads or (own.woken.is_set() and not own.done)
                 self._has_leader = bool(self._queue) if leads else self._has_leader
                 successor = self._queue[:1] if leads else []
-            for one in successor:
-                one.woken.set()
+            for waiting in successor:
+                waiting.woken.set()
             raise
 
     def _flush(self, own: _Waiting[Item, Result]) -> None:
@@ -119,28 +119,28 @@ class Gathering(Generic[Item, Result]):
         finally:
             with self._lock:
                 # Those that an interrupt of this thread left undone go first.
-                self._queue = [one for one in batch if not one.done and one is not own] + self._queue
+                self._queue = [waiting for waiting in batch if not waiting.done and waiting is not own] + self._queue
                 self._has_leader = bool(self._queue)
-                woken = [one for one in batch if one.done and one is not own] + self._queue[:1]
-            for one in woken:
-                one.woken.set()
+                woken = [waiting for waiting in batch if waiting.done and waiting is not own] + self._queue[:1]
+            for waiting in woken:
+                waiting.woken.set()
 
     def _do_all(self, batch: list[_Waiting[Item, Result]]) -> None:
         try:
-            results = self._do([one.item for one in batch])
+            results = self._do([waiting.item for waiting in batch])
         except Exception as error:
             alone = len(batch) > 1 and not isinstance(error, self._fails_all)
-            for one in batch:
+            for waiting in batch:
                 if alone:
-                    self._do_all([one])
+                    self._do_all([waiting])
                 else:
-                    one.error = error
+                    waiting.error = error
             return
-        for one, result in zip(batch, results, strict=True):
-            one.results.append(result)
+        for waiting, result in zip(batch, results, strict=True):
+            waiting.results.append(result)
 
 
-class GroupCommit(Gathering[Work, Any]):
+class GroupCommit(BatchExecutor[Work, Any]):
     """Commits the writes of several threads at once: a commit costs more than most of what is written. `transact` runs
     a work in a transaction and returns once it is committed."""
 
@@ -154,7 +154,7 @@ class GroupCommit(Gathering[Work, Any]):
 class Transactions:
     """Reads and writes of one engine, usable from many threads."""
 
-    def __init__(self, engine: Engine, name: str, *, patience: float, notice: Notices) -> None:
+    def __init__(self, engine: Engine, name: str, *, patience: float, notice: WaitNotifier) -> None:
         self.engine = engine
         self.name = name
         self._notice = notice
@@ -258,3 +258,32 @@ def is_transient(error: SQLAlchemyError) -> bool:
 def is_cut(error: SQLAlchemyError) -> bool:
     """Whether a connection was lost inside a transaction, as that of a process that was suspended."""
     return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+def clock_of(engine: Engine) -> Clock:
+    """The time by which leases and pauses are counted: the database's, so that machines whose clocks differ agree.
+    SQLite is used by one machine, whose clock it is."""
+    return time.time if engine.dialect.name == "sqlite" else ServerClock(engine)
+
+
+class ServerClock:
+    """The server's clock as read with each new connection; what has passed since is counted here, whatever happens to
+    the clock of this machine meanwhile."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._read, self._at = time.time(), _elapsed()
+        event.listen(engine, "connect", self._measure)
+
+    def _measure(self, connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
+            self._read, self._at = float(cursor.fetchone()[0]), _elapsed()
+        connection.commit()
+
+    def __call__(self) -> float:
+        return self._read + _elapsed() - self._at
+
+
+def _elapsed() -> float:
+    """Seconds that never jump; on Linux they go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

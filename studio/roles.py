@@ -1,7 +1,6 @@
 """Who may do what in the studio: its owner everything, editors all that concerns runs, reviewers only the review.
 
-The owner is an administrator of the review; an editor is a reviewer of whom the store remembers that runs are open to
-them too."""
+The owner is an administrator of the review; an editor is a reviewer to whom runs are open too."""
 
 from __future__ import annotations
 
@@ -23,14 +22,10 @@ class Roles:
         self._people = queue.people
 
     def make_editor(self, person: Person) -> None:
-        self._people.remember(_note(person), "1")
+        self._people.make_editor(person.id)
 
     def of(self, person: Person) -> str:
-        return EDITOR if person.role == REVIEWER and self._people.remembered(_note(person)) else person.role
-
-
-def _note(person: Person) -> str:
-    return f"studio editor {person.id}"
+        return EDITOR if person.role == REVIEWER and person.is_editor else person.role
 
 
 class _HasRoles(Protocol):

@@ -32,7 +32,7 @@ def check(*, output: StoreOutput = STORE) -> int:
     try:
         with _existing(output.store) as opened:
             found, name = check_store(opened, terminal_display()), opened.name
-            if opened.is_torn:  # the mark is left for the next one who looks
+            if opened.is_incomplete:  # the mark is left for the next one who looks
                 opened.close_as_found()
     except DamagedStore as damaged:
         output.print({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)])
@@ -190,7 +190,7 @@ def _existing(url: str | None) -> Store:
         raise StoreError(f"store {store_name(url)} is not there: give its URL or path with --store")
     if path is not None and path.is_file() and path.stat().st_size <= 1:  # bytes: SQLite takes that for a new database
         raise DamagedStore(f"store {store_name(url)} is an empty file, as a copy that failed is: restore a backup")
-    return Store.open(url, waiting=terminal_display().waiting)
+    return Store.open(url)
 
 
 @contextmanager

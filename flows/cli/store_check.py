@@ -40,7 +40,7 @@ class CheckResult:
 
     @property
     def size_line(self) -> str:
-        kinds = sorted(self.sizes.items(), key=lambda one: -one[1])
+        kinds = sorted(self.sizes.items(), key=lambda stored: -stored[1])
         parts = ", ".join(f"{kind} {size / 1e6:,.1f}" for kind, size in kinds if size)
         replies = f"; {self.replies:,} answers have raw replies, which store prune can remove" if self.replies else ""
         return f"size {sum(self.sizes.values()) / 1e6:,.1f} MB: {parts}{replies}"
@@ -54,7 +54,7 @@ class CheckResult:
 def check(store: Store, display: Display = SILENT) -> CheckResult:
     """Read the whole store and change nothing in it."""
     found = CheckResult()
-    if store.is_torn:
+    if store.is_incomplete:
         found.add(
             "of the file or the books",
             "file: it was copied from a store in use, or its -wal file was removed: the latest commits are missing "
@@ -64,23 +64,17 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
         for line in store.check.problems():
             found.add("of the file or the books", line)
         found.sizes = store.housekeeping.sizes()
-    total, unsealed, keys = store.answers.count(), 0, _Keys(store)
+    total, keys = store.answers.count(), _Keys(store)
     with display.counting(total, "answers"):
         for page in store.check.answers():
-            for one in page:
+            for stored in page:
                 found.answers += 1
-                unsealed += one.checksum is None
-                answer = _read(one.answer)
+                answer = _read(stored.answer)
                 found.replies += bool((answer or {}).get("raw"))
-                for kind, line in _problems_of(one, answer, keys):
-                    found.add(kind, f"answer {one.key}: {line}")
+                for kind, line in _problems_of(stored, answer, keys):
+                    found.add(kind, f"answer {stored.key}: {line}")
             display.update(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
-    if unsealed:
-        found.notes.append(
-            f"{unsealed:,} answers were kept by an earlier version, without a checksum: "
-            "what was asked was checked, what was answered cannot be"
-        )
     if others := _open_to_others(store):
         found.notes.append(others)
     orphans = store.check.orphans()
@@ -98,20 +92,20 @@ def _open_to_others(store: Store) -> str:
     return f"other users of this machine can open it (mode {mode:o}): chmod 600 {database}" if mode & 0o077 else ""
 
 
-def _problems_of(one: StoredAnswer, answer: dict[str, Any] | None, keys: _Keys) -> Iterator[tuple[str, str]]:
-    if not one.is_unaltered:
+def _problems_of(stored: StoredAnswer, answer: dict[str, Any] | None, keys: _Keys) -> Iterator[tuple[str, str]]:
+    if not stored.is_unaltered:
         yield "altered", "question, answer or cost is not what was written"
-    identity, question = _read_exactly(one.identity), _read(one.question)
-    if identity is None or identity_digest_of(one.oracle, one.identity) != one.identity_digest:
-        yield "altered oracle", f"the description of {one.oracle} is not what was written"
+    identity, question = _read_exactly(stored.identity), _read(stored.question)
+    if identity is None or identity_digest_of(stored.oracle, stored.identity) != stored.identity_digest:
+        yield "altered oracle", f"the description of {stored.oracle} is not what was written"
     if identity is None or question is None or answer is None:
         yield "unreadable", "oracle, question or answer is no JSON object"
         return
-    if not keys.fits(one.key, identity, question, answer):
+    if not keys.fits(stored.key, identity, question, answer):
         yield "key", "its key is not that of its oracle and question"
-    if not one.booked:
-        yield "cost", f"no paid charge of {one.cost} micro-dollars is booked for it"
-    if identity.get("kind") != "mturk" and not _makes_sense(one, question, answer):
+    if not stored.booked:
+        yield "cost", f"no paid charge of {stored.cost} micro-dollars is booked for it"
+    if identity.get("kind") != "mturk" and not _makes_sense(stored, question, answer):
         yield "unreadable", "its kind, verdict or cost makes no sense"
 
 
@@ -132,12 +126,12 @@ class _Keys:
         return {key for hit in self._store.queue.mturk.hits() for key in claim_keys(hit)}
 
 
-def _makes_sense(one: StoredAnswer, question: dict[str, Any], answer: dict[str, Any]) -> bool:
+def _makes_sense(stored: StoredAnswer, question: dict[str, Any], answer: dict[str, Any]) -> bool:
     try:
         read = Answer.from_json(NO_QUESTION, answer, cached=True)
     except (KeyError, TypeError, ValueError):
         return False
-    return read.cost == one.cost and question.get("kind") == one.kind
+    return read.cost == stored.cost and question.get("kind") == stored.kind
 
 
 @lru_cache(maxsize=256)

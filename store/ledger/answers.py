@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -15,11 +14,23 @@ import orjson
 from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, insert, select, type_coerce, update
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, locked_balance
-from store.ledger.books import CHARGE, Change, Charge, Line, book, book_sums, count_answers, count_computed, count_uses
+from store.ledger.books import (
+    CHARGE,
+    Balance,
+    Change,
+    Charge,
+    Line,
+    book,
+    book_sums,
+    count_answers,
+    count_computed,
+    count_uses,
+    locked_balance,
+)
 from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
 from store.packed import (
+    AnswerRecord,
     Booking,
     count_packed,
     find_packed,
@@ -44,44 +55,19 @@ from store.schema import (
     storable,
     uses,
 )
-from store.sql import PreparedStatement, given, insert_new, insert_or_nothing, listed
+from store.sql import insert_new, json_array, or_nothing, values_table
 from store.transactions import reads, writes
-
-
-@dataclass(slots=True)  # not frozen: that would take three times as long, once for each label
-class AnswerRecord:
-    """An answer under the fence with which its question was claimed. `key` digests `identity` and `question`."""
-
-    key: str
-    fence: int
-    oracle: str
-    kind: str
-    question: Mapping[str, Any]
-    answer: Mapping[str, Any]
-    cost: int
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
-    in_doubt: int = 0  # the bounds of requests for it that may have been charged and never reported it
-    identity: Mapping[str, Any] = field(default_factory=dict)
-    replaces: float | None = None  # an answer that was kept before this time, if there is one
-
 
 _key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
-_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
-_TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(listed()))
-_KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text)
-_KEEP = (
-    insert_or_nothing(answers)
-    .from_select(
-        [*_KEPT.c.keys(), "answered_at"],
-        select(*_KEPT.c, bindparam("at", type_=Double)).where(_KEPT.c.identity > 0),
-    )
-    .returning(answers.c.key)
+_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(json_array()))
+_TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(json_array()))
+_KEPT = values_table(
+    key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text
 )
-_SETTLED = given(
+_NEW_ANSWERS = select(*_KEPT.c, bindparam("at", type_=Double)).where(_KEPT.c.identity > 0)
+_KEEP = insert(answers).from_select([*_KEPT.c.keys(), "answered_at"], or_nothing(_NEW_ANSWERS)).returning(answers.c.key)
+_SETTLED = values_table(
     key=Text,
     fence=BigInteger,
     oracle=Text,
@@ -93,6 +79,7 @@ _SETTLED = given(
     seconds=Double,
     in_doubt=BigInteger,
 )
+_KEPT_NAMES, _SETTLED_NAMES = _KEPT.c.keys(), _SETTLED.c.keys()
 _SETTLE = (
     update(charges)
     .where(charges.c.key == _SETTLED.c.key, charges.c.fence == _SETTLED.c.fence)
@@ -103,12 +90,14 @@ _SETTLE = (
 _CHARGES = (
     select(*CHARGE)
     .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(listed()))
+    .where(charges.c.key.in_(json_array()))
     .order_by(charges.c.key, charges.c.fence)
     .with_for_update(of=charges)
 )
 _OLDER = (
-    select(answers.c.id, answers.c.key, answers.c.answered_at).where(answers.c.key.in_(listed())).order_by(answers.c.id)
+    select(answers.c.id, answers.c.key, answers.c.answered_at)
+    .where(answers.c.key.in_(json_array()))
+    .order_by(answers.c.id)
 )
 _TO_REPLACE = _OLDER.add_columns(type_coerce(answers.c.question, Text)).with_for_update()
 _MOVED = (answers.c.key, answers.c.answer, answers.c.cost, answers.c.answered_at)
@@ -126,9 +115,9 @@ _REPLACE = (
         answered_at=bindparam("at", type_=Double),
     )
 )
-_IDENTITIES = PreparedStatement(select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(listed())))
-_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
-_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(json_array()))
+_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(json_array()))
+_USE = insert(uses).from_select(["run", "answer"], or_nothing(_USED.order_by(answers.c.id)))
 
 
 class KeptAnswers(RunRepository):
@@ -160,7 +149,7 @@ class KeptAnswers(RunRepository):
 
         Returns the kept answer of each question that had been answered before: that is the one to use."""
         run, now = self._runs.find(connection, run_id), self._clock()
-        ordered = sorted({_key_and_fence(one): one for one in records}.values(), key=_key_and_fence)
+        ordered = sorted({_key_and_fence(record): record for record in records}.values(), key=_key_and_fence)
         number_of = _numbered(connection, ordered)
         prepared = prepare_packs(connection, ordered, number_of)
         locked_balance(connection, run.scope)
@@ -176,10 +165,10 @@ class KeptAnswers(RunRepository):
         locked_balance(connection, run.scope)  # no answer is paid for meanwhile
         found = find_packed(connection, keys)
         totals, new = dict[Line, Counter[str]](), 0
-        for one in note_packed_uses(connection, run.run, run.scope, found):
-            cached = {"cached_calls": one.calls, "cached_worth": one.worth}
-            totals.setdefault((run.run, one.oracle, one.kind), Counter()).update(cached)
-            new += one.new
+        for record in note_packed_uses(connection, run.run, run.scope, found):
+            cached = {"cached_calls": record.calls, "cached_worth": record.worth}
+            totals.setdefault((run.run, record.oracle, record.kind), Counter()).update(cached)
+            new += record.new
         book_sums(connection, {run.scope: Balance(kept=new)}, totals)
         used = sorted({key for key in keys if key not in found})
         if used:
@@ -210,12 +199,12 @@ def _lookup(connection: Connection, keys: Collection[str]) -> dict[str, dict[str
 def _book_packs(connection: Connection, bookings: Iterable[Booking]) -> None:
     balances: dict[int, Balance] = {}
     totals: dict[Line, Counter[str]] = {}
-    for one in bookings:
-        change = Balance(one.cost, -one.reserved, one.answers)
-        balances[one.scope] = balances.get(one.scope, Balance()) + change
-        sums = {"paid_calls": one.answers, "paid": one.cost, "requests": one.requests}
-        sums |= {"input_tokens": one.input_tokens, "output_tokens": one.output_tokens}
-        totals.setdefault((one.run, one.oracle, one.kind), Counter()).update(sums)
+    for record in bookings:
+        change = Balance(spent=record.cost, reserved=-record.reserved, kept=record.answers)
+        balances[record.scope] = balances.get(record.scope, Balance()) + change
+        sums = {"paid_calls": record.answers, "paid": record.cost, "requests": record.requests}
+        sums |= {"input_tokens": record.input_tokens, "output_tokens": record.output_tokens}
+        totals.setdefault((record.run, record.oracle, record.kind), Counter()).update(sums)
     book_sums(connection, balances, totals)
 
 
@@ -227,12 +216,12 @@ def _record_rows(
         return []
     known = _charges_of(connection, ordered)
     changes = _settle(connection, ordered, known, now)
-    rows = {one.key: _answer_row(one, number_of(one)) for one in reversed(ordered)}
+    rows = {record.key: _answer_row(record, number_of(record)) for record in reversed(ordered)}
     values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
     first = set(connection.execute(_KEEP, values).scalars().all())
     before = [key for key in rows if key not in first]
     count_answers(connection, changes, known.values(), before)
-    replaced = _replace(connection, [one for one in ordered if one.key not in first], now)
+    replaced = _replace(connection, [record for record in ordered if record.key not in first], now)
     return [key for key in before if key not in replaced]
 
 
@@ -249,90 +238,101 @@ def _settle(
 ) -> list[Change]:
     """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone."""
     settled, changes = [], []
-    for one in records:
-        before = known.get((one.key, one.fence))
+    for record in records:
+        before = known.get((record.key, record.fence))
         if before is None:
             raise StoreError(
-                f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
+                f"answer {record.key} was never claimed under fence {record.fence}: claim a question before asking it"
             )
         if before.state != PAID:
-            settled.append(_settlement(one))
-            changes.append((before, _paid(before, one)))
+            settled.append(_settlement(record))
+            changes.append((before, _paid(before, record)))
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
         book(connection, changes)
     return changes
 
 
-def _paid(before: Charge, one: AnswerRecord) -> Charge:
+def _paid(before: Charge, record: AnswerRecord) -> Charge:
     return before._replace(
         state=PAID,
-        oracle=storable(one.oracle),
-        kind=storable(one.kind),
-        in_doubt=one.in_doubt,
-        cost=before.cost + one.cost,  # more than the answer's where some was settled by hand before
-        requests=one.requests,
-        input_tokens=one.input_tokens,
-        output_tokens=one.output_tokens,
+        oracle=storable(record.oracle),
+        kind=storable(record.kind),
+        in_doubt=record.in_doubt,
+        cost=before.cost + record.cost,  # more than the answer's where some was settled by hand before
+        requests=record.requests,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
     )
 
 
 def _replace(connection: Connection, records: Sequence[AnswerRecord], now: float) -> set[str]:
     """Replace the answers that are older than their record allows; returns their keys. The question stays, in the very
     text that it is stored in."""
-    limits = {one.key: (one, one.replaces) for one in records if one.replaces is not None}
+    limits = {record.key: (record, record.replaces) for record in records if record.replaces is not None}
     older = connection.execute(_TO_REPLACE, {"keys": sorted(limits)}).all() if limits else []
     replaced = set()
     for number, key, answered_at, question in older:
-        one, limit = limits[key]
+        record, limit = limits[key]
         if answered_at < limit:
-            answer = json_text(dict(one.answer))
-            new = {"new_answer": answer, "new_cost": one.cost}
+            answer = json_text(dict(record.answer))
+            new = {"new_answer": answer, "new_cost": record.cost}
             of = {"of_answer": number, "at": now}
             connection.execute(_MOVE, of)
-            connection.execute(_REPLACE, of | new | {"new_checksum": answer_checksum(question, answer, one.cost)})
+            connection.execute(_REPLACE, of | new | {"new_checksum": answer_checksum(question, answer, record.cost)})
             replaced.add(key)
     return replaced
 
 
 def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:
     """All charges of these questions, locked."""
-    rows = connection.execute(_CHARGES, {"keys": sorted({one.key for one in records})}).all()
+    rows = connection.execute(_CHARGES, {"keys": sorted({record.key for record in records})}).all()
     return {(row.key, row.fence): Charge(*row) for row in rows}
 
 
-def _settlement(one: AnswerRecord) -> tuple[Any, ...]:
-    measured = (one.requests, one.input_tokens, one.output_tokens, one.seconds, one.in_doubt)
-    return (one.key, one.fence, storable(one.oracle), storable(one.kind), one.cost, *measured)
+def _settlement(record: AnswerRecord) -> list[Any]:
+    """In the order of the columns of _SETTLED."""
+    texts = {"oracle": storable(record.oracle), "kind": storable(record.kind)}
+    return [texts[name] if name in texts else getattr(record, name) for name in _SETTLED_NAMES]
 
 
-def _answer_row(one: AnswerRecord, identity: int) -> tuple[Any, ...]:
-    kept = (json_text(dict(one.question)), json_text(dict(one.answer)))
-    return (one.key, identity, storable(one.kind), *kept, one.cost, answer_checksum(*kept, one.cost))
+def _answer_row(record: AnswerRecord, identity: int) -> list[Any]:
+    """In the order of the columns of _KEPT."""
+    question, answer = json_text(dict(record.question)), json_text(dict(record.answer))
+    values = {
+        "key": record.key,
+        "identity": identity,
+        "kind": storable(record.kind),
+        "question": question,
+        "answer": answer,
+        "cost": record.cost,
+        "checksum": answer_checksum(question, answer, record.cost),
+    }
+    return [values[name] for name in _KEPT_NAMES]
 
 
 def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callable[[AnswerRecord], int]:
     """Tells the row of a record's identity. The records of a batch mostly share one object, which is digested once."""
-    distinct = {(one.oracle, id(one.identity)): one for one in records}
-    digests = {at: identity_digest(one.oracle, one.identity) for at, one in distinct.items()}
-    rows = _identity_numbers(connection, {digests[at]: one for at, one in distinct.items()})
+    distinct = {(record.oracle, id(record.identity)): record for record in records}
+    digests = {at: identity_digest(record.oracle, record.identity) for at, record in distinct.items()}
+    rows = _identity_numbers(connection, {digests[at]: record for at, record in distinct.items()})
     numbers = {at: rows[digest] for at, digest in digests.items()}
     if len(set(numbers.values())) == 1:
         same = next(iter(numbers.values()))
         return lambda _one: same
-    return lambda one: numbers[one.oracle, id(one.identity)]
+    return lambda record: numbers[record.oracle, id(record.identity)]
 
 
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
     """The rows of the identities, inserted where they are new."""
     wanted = {"keys": sorted(distinct)}
-    numbers: dict[str, int] = dict(_IDENTITIES.rows(connection, wanted))
+    numbers: dict[str, int] = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     if len(numbers) < len(distinct):
         rows = [
-            {"digest": digest, "oracle": one.oracle, "identity": dict(one.identity)}
-            for digest, one in sorted(distinct.items())
+            {"digest": digest, "oracle": record.oracle, "identity": dict(record.identity)}
+            for digest, record in sorted(distinct.items())
             if digest not in numbers
         ]
         insert_new(connection, identities, rows)
-        numbers = dict(_IDENTITIES.rows(connection, wanted))
+        numbers = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     return numbers

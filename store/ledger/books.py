@@ -6,13 +6,90 @@ through `book`, in the transaction that makes it; `store check` adds everything 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, case, exists, func, select, update
 
-from store.ledger.balances import Balance, add_to_balances
-from store.schema import COMPUTED, LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
-from store.sql import PreparedStatement, insert_new, listed
+from store.errors import StoreError
+from store.schema import (
+    COMPUTED,
+    LIVE,
+    PAID,
+    PROBE,
+    UNKNOWN,
+    answers,
+    charges,
+    cost_totals,
+    identities,
+    runs,
+    scopes,
+    uses,
+)
+from store.sql import KEYS, insert_new, json_array
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What a scope has spent, and what is reserved for questions in flight, in micro-dollars; and how many answers are
+    kept that its runs have paid for or used."""
+
+    spent: int = 0
+    reserved: int = 0
+    kept: int = 0
+
+    def __add__(self, other: Balance) -> Balance:
+        return Balance(self.spent + other.spent, self.reserved + other.reserved, self.kept + other.kept)
+
+
+_LOCKED_BALANCE = (
+    select(scopes.c.spent, scopes.c.reserved, scopes.c.kept)
+    .where(scopes.c.id == bindparam("at"))
+    .with_for_update(key_share=True)
+)
+_FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
+_ADD_TO_BALANCE = (
+    update(scopes)
+    .where(scopes.c.id == bindparam("at"))
+    .values({name: scopes.c[name] + bindparam(f"more_{name}") for name in ("spent", "reserved", "kept")})
+)
+_RESERVE = (
+    update(scopes)
+    .where(scopes.c.id == bindparam("at"), scopes.c.spent + scopes.c.reserved + bindparam("price") <= bindparam("cap"))
+    .values(reserved=scopes.c.reserved + bindparam("price"))
+)
+
+
+def locked_balance(connection: Connection, scope: int) -> Balance:
+    """The balance, locked until the transaction ends."""
+    row = connection.execute(_LOCKED_BALANCE, {"at": scope}).one()
+    return Balance(spent=row.spent, reserved=row.reserved, kept=row.kept)
+
+
+def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
+    """Lock those of the scopes that are not locked by others. It never waits, so it cannot deadlock."""
+    return set(connection.execute(_FREE_SCOPES, {"keys": sorted(set(wanted))}).scalars())
+
+
+def add_to_balances(connection: Connection, changes: Mapping[int, Balance]) -> None:
+    rows = [
+        {"at": scope, "more_spent": change.spent, "more_reserved": change.reserved, "more_kept": change.kept}
+        for scope, change in sorted(changes.items())
+        if change != Balance()
+    ]
+    if rows:
+        connection.execute(_ADD_TO_BALANCE, rows)
+
+
+def reserve(connection: Connection, scope: int, price: int, cap: int | None) -> None:
+    """Reserve the price. The statement itself checks the cap, so no error in arithmetic elsewhere can exceed it."""
+    if cap is None or price == 0:
+        add_to_balances(connection, {scope: Balance(0, price)})
+    elif connection.execute(_RESERVE, {"at": scope, "price": price, "cap": cap}).rowcount != 1:
+        raise StoreError(
+            f"a reservation of {price} micro-dollars does not fit the budget of {cap}: nothing was reserved"
+        )
+
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
 Line = tuple[int, str, str]  # run, oracle, kind
@@ -63,7 +140,7 @@ class Charge(NamedTuple):
 
 Change = tuple[Charge, Charge]  # as it was, and as it is now
 CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
-_ADD = PreparedStatement(
+_ADD = (
     update(cost_totals)
     .where(*(cost_totals.c[name] == bindparam(f"of_{name}") for name in ("run", "oracle", "kind")))
     .values({name: cost_totals.c[name] + bindparam(f"more_{name}") for name in COUNTED})
@@ -103,9 +180,9 @@ def _add_to_totals(connection: Connection, changes: Mapping[Line, Mapping[str, i
         of_line = dict(zip(("run", "oracle", "kind"), line, strict=True))
         values = {f"of_{name}": value for name, value in of_line.items()}
         values |= {f"more_{name}": amount for name, amount in {**_NOTHING, **change}.items()}
-        if _ADD.write(connection, values) == 0:
+        if connection.execute(_ADD, values).rowcount == 0:
             insert_new(connection, cost_totals, [of_line | _NOTHING])
-            _ADD.write(connection, values)
+            connection.execute(_ADD, values)
 
 
 def count_computed(connection: Connection, run: int, oracle: str, labels: int) -> None:
@@ -149,7 +226,7 @@ _NOT_YET_USED = (
     select(*_line, func.count().label("calls"), func.sum(answers.c.cost).label("worth"))
     .select_from(answers)
     .join(identities, identities.c.id == answers.c.identity)
-    .where(answers.c.key.in_(listed()), _uses_of_answer.where(uses.c.run == _OF_RUN).scalar_subquery().is_(None))
+    .where(answers.c.key.in_(json_array()), _uses_of_answer.where(uses.c.run == _OF_RUN).scalar_subquery().is_(None))
     .group_by(*(column.name for column in _line))
 )
 _USED_IN_SCOPE = (
@@ -157,7 +234,7 @@ _USED_IN_SCOPE = (
     .select_from(answers)
     .join(identities, identities.c.id == answers.c.identity)
     .join(uses, and_(uses.c.answer == answers.c.id, uses.c.run.in_(_in_scope)))
-    .where(answers.c.key.in_(listed()))
+    .where(answers.c.key.in_(json_array()))
 )
 
 

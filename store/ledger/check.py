@@ -7,20 +7,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, select, type_coerce, union
 
 from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
-from store.packed import add_up_packs, all_packed_claims, packed_page
+from store.packed import StoredAnswer, add_up_packs, all_packed_claims, packed_page
 from store.schema import (
     COMPUTED,
     LIVE,
     PAID,
     PROBE,
     UNKNOWN,
-    answer_checksum,
     answers,
     charges,
     cost_totals,
@@ -31,27 +30,6 @@ from store.schema import (
     uses,
 )
 from store.transactions import Repository, reads
-
-
-class StoredAnswer(NamedTuple):
-    """An answer as it is stored, unparsed."""
-
-    id: int
-    key: str
-    kind: str
-    oracle: str
-    identity_digest: str
-    identity: str
-    question: str
-    answer: str
-    cost: int
-    checksum: str | None
-    booked: bool  # a charge of this very cost was paid for it
-
-    @property
-    def is_unaltered(self) -> bool:
-        """Whether its checksum is right; answers of an earlier schema have none."""
-        return self.checksum is None or self.checksum == answer_checksum(self.question, self.answer, self.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +108,12 @@ class Check(Repository):
             after = found[-1].id
         last = "00"
         while last:
-            some, last = self._packed_page(last)
-            yield some
+            page, last = self._packed_page(last)
+            yield page
 
     @reads
     def _packed_page(self, connection: Connection, after: str) -> tuple[list[StoredAnswer], str]:
-        found, last = packed_page(connection, after)
-        return [StoredAnswer(0, *one) for one in found], last
+        return packed_page(connection, after)
 
     @reads
     def _page(self, connection: Connection, after: int) -> list[StoredAnswer]:

@@ -9,21 +9,17 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, exists, literal_column, or_, select, update
 
-from store.ledger.balances import Balance, lock_free_scopes
-from store.ledger.books import CHARGE, Charge, book
+from store.ledger.books import CHARGE, Balance, Charge, book, lock_free_scopes
 from store.ledger.owners import is_dead
 from store.packed import packed_owners, shorten_packed, take_out_all, take_out_ended
 from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, packed_claims, runs
-from store.sql import PreparedStatement
 
 # Written out, so that the databases see that the partial indexes serve the query.
 IS_LIVE: ColumnElement[bool] = charges.c.state.in_([literal_column(f"'{s}'") for s in LIVE])
 LIVE_CLAIMS = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
 _EXPIRED = LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
 _EXPIRED_PACKED = exists().where(packed_claims.c.lease_until <= bindparam("now"))
-_HAS_EXPIRED = PreparedStatement(
-    select(or_(_EXPIRED_PACKED, exists().where(IS_LIVE, charges.c.lease_until <= bindparam("now"))))
-)
+_HAS_EXPIRED = select(or_(_EXPIRED_PACKED, exists().where(IS_LIVE, charges.c.lease_until <= bindparam("now"))))
 _OF_OWNERS = LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("owners", expanding=True)))
 _OWNERS_IN_SCOPE = (  # `run + 0`: by the index of live claims, not by that of all charges of the runs
     select(charges.c.owner)
@@ -51,7 +47,7 @@ _END = (
 
 def has_expired(connection: Connection, now: float) -> bool:
     """Whether the lease of any claim has. Nothing is locked."""
-    return bool(_HAS_EXPIRED.scalar(connection, {"now": now}))
+    return bool(connection.execute(_HAS_EXPIRED, {"now": now}).scalar())
 
 
 def expire_claims(

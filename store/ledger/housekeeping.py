@@ -111,14 +111,14 @@ class Housekeeping(Repository):
         it was read is left alone."""
         kept = [one.id for one in replies if one.table == answers.name]
         texts = (type_coerce(answers.c[name], Text).label(name) for name in ("question", "answer"))
-        found = select(answers.c.id, *texts, answers.c.cost, answers.c.checksum, answers.c.answered_at)
+        found = select(answers.c.id, *texts, answers.c.cost, answers.c.answered_at)
         times = {one.id: one.answered_at for one in replies if one.table == answers.name}
         new = []
         for row in connection.execute(found.where(answers.c.id.in_(kept))):
             said = _without_raw(row.answer)
-            seal = None if row.checksum is None else answer_checksum(row.question, said, row.cost)
             if row.answered_at == times[row.id]:
-                new.append({"of_answer": row.id, "said": said, "seal": seal})
+                checksum = answer_checksum(row.question, said, row.cost)
+                new.append({"of_answer": row.id, "said": said, "new_checksum": checksum})
         if new:
             connection.execute(_STRIP, new)
         earlier = [one.id for one in replies if one.table == replaced_answers.name]
@@ -168,7 +168,11 @@ class Housekeeping(Repository):
 
 
 _SAID = bindparam("said", type_=Text)
-_STRIP = update(answers).where(answers.c.id == bindparam("of_answer")).values(answer=_SAID, checksum=bindparam("seal"))
+_STRIP = (
+    update(answers)
+    .where(answers.c.id == bindparam("of_answer"))
+    .values(answer=_SAID, checksum=bindparam("new_checksum"))
+)
 _STRIP_REPLACED = update(replaced_answers).where(replaced_answers.c.id == bindparam("of_answer")).values(answer=_SAID)
 _COUNTS = ("paid_calls", "requests", "paid", "unknown_calls", "unknown", "cached_calls")
 _IDLE = (

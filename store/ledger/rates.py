@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select, update
 
 from store.schema import rate_limits
-from store.sql import insert_or_nothing
+from store.sql import insert_new
 from store.transactions import Repository, reads, writes
 
 MINUTE = 60.0
@@ -96,6 +96,6 @@ def _locked(connection: Connection, name: str, now: float) -> _Turns:
     row = connection.execute(wanted).one_or_none()
     if row is None:
         new = {"name": name, "requests_at": now, "tokens_at": now, "not_before": 0.0, "pace": 1.0, "paced_at": now}
-        connection.execute(insert_or_nothing(rate_limits).values(new))
+        insert_new(connection, rate_limits, [new])
         row = connection.execute(wanted).one()
     return _Turns(**row._asdict()).by_this_clock(now)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from store.errors import StoreError
-from store.ledger.balances import locked_balance
-from store.ledger.books import CHARGE, Charge, book
+from store.ledger.books import CHARGE, Charge, book, locked_balance
 from store.ledger.expiry import expire_dead_owners
 from store.schema import PROBE, charges, cost_totals, runs, scopes, storable
 from store.sql import insert_new
@@ -125,7 +124,7 @@ class Runs(Repository):
     def latest(self, connection: Connection, scopes_named: Sequence[str]) -> list[RunState]:
         """The runs of these scopes, the latest first."""
         columns = (runs.c.run_id, runs.c.status, runs.c.started_at, runs.c.settings)
-        query = select(*columns).join(scopes).where(scopes.c.scope.in_([storable(one) for one in scopes_named]))
+        query = select(*columns).join(scopes).where(scopes.c.scope.in_([storable(charge) for charge in scopes_named]))
         return [RunState(*row) for row in connection.execute(query.order_by(runs.c.id.desc()))]
 
     @reads
@@ -156,13 +155,15 @@ class Runs(Repository):
         probes = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(*taken).with_for_update(of=charges)
         moved = [Charge(*row) for row in connection.execute(probes)]
         if moved:
-            connection.execute(_MOVE.values(run=run.run), [{"of_key": one.key, "of_fence": one.fence} for one in moved])
-        book(connection, [(one, one._replace(run=run.run, scope=run.scope)) for one in moved])
+            connection.execute(
+                _MOVE.values(run=run.run), [{"of_key": charge.key, "of_fence": charge.fence} for charge in moved]
+            )
+        book(connection, [(charge, charge._replace(run=run.run, scope=run.scope)) for charge in moved])
         connection.execute(update(scopes).where(scopes.c.id == scope).values(taken_over_by=run.scope))
         empty = [*taken, runs.c.ended_at.is_not(None), ~exists().where(charges.c.run == runs.c.id)]
         connection.execute(delete(cost_totals).where(cost_totals.c.run.in_(select(runs.c.id).where(*empty))))
         connection.execute(delete(runs).where(*empty))
-        return sum(one.cost for one in moved)
+        return sum(charge.cost for charge in moved)
 
     def find(self, connection: Connection, run_id: str, scope: str | None = None) -> RunRow:
         """The row of a run that has begun, under this scope where one is given."""

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, cast, func, insert, or_, select, update
 
 from store.errors import StoreError
-from store.ledger.balances import locked_balance
-from store.ledger.books import CHARGE, Charge, book
+from store.ledger.books import CHARGE, Charge, book, locked_balance
 from store.ledger.runs import RunRepository
 from store.schema import PAID, UNKNOWN, charges, runs, settlements
 from store.transactions import reads, writes

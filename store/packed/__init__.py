@@ -6,10 +6,12 @@ from store.packed.answers import (
     lookup_packed,
     note_packed_uses,
     packed_members,
+    packed_replies,
     packed_times,
+    remove_packed_replies,
     unpack,
 )
-from store.packed.check import add_up_packs, packed_page
+from store.packed.check import StoredAnswer, add_up_packs, packed_page
 from store.packed.claims import (
     PACKED_FENCE,
     NewClaim,
@@ -26,6 +28,6 @@ from store.packed.claims import (
     take_out_ended,
     take_out_keys,
 )
+from store.packed.content import AnswerRecord
 from store.packed.keys import find_packed
-from store.packed.replies import packed_replies, remove_packed_replies
 from store.packed.settle import Booking, prepare_packs, settle_packed

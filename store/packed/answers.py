@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
 
 from store.packed.claims import PACKED_FENCE
-from store.packed.content import COUNTS, Content, PackedAnswer, bits, checksum, decode, places
+from store.packed.content import COUNTS, Content, PackedAnswer, bits, checksum, decode, places, recode
 from store.packed.keys import PackPlace, find_packed, remove
 from store.schema import (
     PAID,
@@ -21,13 +21,14 @@ from store.schema import (
     identities,
     json_text,
     json_value,
+    packed_keys,
     packed_uses,
     packs,
     question_forms,
     runs,
     uses,
 )
-from store.sql import KEYS, PreparedStatement, among, insert_new, listed
+from store.sql import KEYS, any_of, insert_new, json_array
 
 
 class Pack(NamedTuple):
@@ -53,12 +54,12 @@ class Pack(NamedTuple):
 _OF = {"scope": runs.c.scope, "oracle": identities.c.oracle}
 ABOUT = tuple(_OF[name] if name in _OF else packs.c[name] for name in Pack._fields)
 JOINED = packs.join(runs, runs.c.id == packs.c.run).join(identities, identities.c.id == packs.c.identity)
-_ABOUT = select(*ABOUT).select_from(JOINED).where(among(packs.c.id)).order_by(packs.c.id)
+_ABOUT = select(*ABOUT).select_from(JOINED).where(any_of(packs.c.id)).order_by(packs.c.id)
 _ALL = select(*ABOUT).select_from(JOINED)
-_CONTENTS = select(packs.c.id, packs.c.content).where(among(packs.c.id))
-_TIMES = select(packs.c.id, packs.c.answered_at).where(among(packs.c.id))
+_CONTENTS = select(packs.c.id, packs.c.content).where(any_of(packs.c.id))
+_TIMES = select(packs.c.id, packs.c.answered_at).where(any_of(packs.c.id))
 _OF_RUN, _OF_SCOPE = (bindparam(name, type_=BigInteger) for name in ("of_run", "of_scope"))
-_USES = select(packed_uses.c.run, packed_uses.c.pack, packed_uses.c.places).where(among(packed_uses.c.pack))
+_USES = select(packed_uses.c.run, packed_uses.c.pack, packed_uses.c.places).where(any_of(packed_uses.c.pack))
 _USES_OF_RUN = _USES.where(packed_uses.c.run == _OF_RUN)
 _USES_IN_SCOPE = _USES.where(packed_uses.c.run.in_(select(runs.c.id).where(runs.c.scope == _OF_SCOPE)))
 _USE_MORE = (
@@ -71,11 +72,9 @@ _TAKE_OUT = (
     .where(packs.c.id == bindparam("of_pack"))
     .values(gone=bindparam("now_gone"), cost=bindparam("cost_left"))
 )
-_FORMS = PreparedStatement(
-    select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(listed()))
-)
-_INSERT = PreparedStatement(insert(packs))
-_FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(among(question_forms.c.id))
+_FORMS = select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(json_array()))
+_INSERT = insert(packs)
+_FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(any_of(question_forms.c.id))
 
 
 class NewPack(NamedTuple):
@@ -94,7 +93,7 @@ def keep_packs(connection: Connection, new: Sequence[NewPack], now: float) -> No
     more = {"gone": 0, "answered_at": now}
     rows = [pack._asdict() | more | {"checksum": checksum(pack.content)} for pack in new]
     if rows:
-        _INSERT.write_all(connection, rows)
+        connection.execute(_INSERT, rows)
 
 
 def form_of(question: Mapping[str, Any]) -> str:
@@ -119,12 +118,12 @@ def form_numbers(connection: Connection, forms: Collection[str]) -> dict[str, in
     and a number be given to another form."""
     wanted = {_digest(form): form for form in set(forms)}
     values = {"keys": sorted(wanted)}
-    found = {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)} if wanted else {}
+    found = {wanted[digest]: number for digest, number in connection.execute(_FORMS, values)} if wanted else {}
     if len(found) == len(wanted):
         return found
     new = [{"digest": digest, "form": json_value(form)} for digest, form in sorted(wanted.items()) if form not in found]
     insert_new(connection, question_forms, new)
-    return {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)}
+    return {wanted[digest]: number for digest, number in connection.execute(_FORMS, values)}
 
 
 @lru_cache(maxsize=4_096)
@@ -291,3 +290,52 @@ def _answer(pack: Pack, key: str, one: PackedAnswer, forms: Mapping[int, Mapping
     about = {"key": key, "identity": pack.identity, "kind": pack.kind, "answered_at": pack.answered_at}
     summed = answer_checksum(json_text(question), json_text(answer), one.cost)
     return about | {"question": question, "answer": answer, "cost": one.cost, "checksum": summed}
+
+
+PAGE = 1_000
+RAW = "raw"
+_REPLIES = (
+    select(packed_keys.c.key, packed_keys.c.pack, packed_keys.c.place, packs.c.answered_at)
+    .join(packs, packs.c.id == packed_keys.c.pack)
+    .where(packed_keys.c.key > bindparam("after"), packs.c.answered_at < bindparam("before"))
+    .order_by(packed_keys.c.key)
+    .limit(PAGE)
+)
+_LOCKED = select(packs.c.id, packs.c.content).where(any_of(packs.c.id)).order_by(packs.c.id).with_for_update()
+_REWRITE = (
+    update(packs)
+    .where(packs.c.id == bindparam("of_pack"))
+    .values(content=bindparam("new_content"), checksum=bindparam("new_checksum"))
+)
+
+
+class PackedReply(NamedTuple):
+    """The raw text of an answer in a pack."""
+
+    pack: int
+    key: str
+    answered_at: float
+    raw: str
+
+
+def packed_replies(connection: Connection, before: float, after: str) -> tuple[list[PackedReply], str]:
+    """Raw replies that are older, of answers whose keys follow, and the last key that was read; none at the end."""
+    rows = connection.execute(_REPLIES, {"before": before, "after": bytes.fromhex(after)}).all()
+    contents = contents_of(connection, (row.pack for row in rows))
+    found = ((row, contents[row.pack].member(RAW, row.place)) for row in rows if row.pack in contents)
+    replies = [PackedReply(row.pack, row.key.hex(), row.answered_at, raw) for row, raw in found if raw]
+    return replies, rows[-1].key.hex() if rows else ""
+
+
+def remove_packed_replies(connection: Connection, keys: Iterable[str]) -> None:
+    """Without their raw text the answers are as before; the checksums of the packs are made anew."""
+    wanted = defaultdict(set)
+    for at in find_packed(connection, keys).values():
+        wanted[at.pack].add(at.place)
+    rows = connection.execute(_LOCKED, {"keys": sorted(wanted)}).tuples().all() if wanted else ()
+    new = []
+    for number, content in rows:
+        shorter = recode(decode(content), RAW, wanted[number], "")
+        new.append({"of_pack": number, "new_content": shorter, "new_checksum": checksum(shorter)})
+    if new:
+        connection.execute(_REWRITE, new)

@@ -43,9 +43,11 @@ class StoredPack(NamedTuple):
     identity: str
 
 
-class Unpacked(NamedTuple):
-    """An answer as a row of its own would hold it, unparsed; the checksum is wrong where the pack was altered."""
+class StoredAnswer(NamedTuple):
+    """An answer as it is stored, unparsed. The id of one that is packed is 0; its checksum is wrong where the pack was
+    altered."""
 
+    id: int
     key: str
     kind: str
     oracle: str
@@ -55,27 +57,48 @@ class Unpacked(NamedTuple):
     answer: str
     cost: int
     checksum: str
-    booked: bool
+    booked: bool  # a charge of this very cost was paid for it
+
+    @property
+    def is_unaltered(self) -> bool:
+        return self.checksum == answer_checksum(self.question, self.answer, self.cost)
 
 
-def packed_page(connection: Connection, after: str) -> tuple[list[Unpacked], str]:
+def packed_page(connection: Connection, after: str) -> tuple[list[StoredAnswer], str]:
     """The packed answers whose keys follow, and the last key that was looked at; none at the end."""
     rows = connection.execute(_KEYS.where(packed_keys.c.key > bytes.fromhex(after))).all()
     numbers = sorted({row.pack for row in rows})
-    found = {one.about.id: one for one in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
-    forms = forms_of(connection, [one.content for one in found.values() if one.content is not None])
+    found = {stored.about.id: stored for stored in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
+    forms = forms_of(connection, [stored.content for stored in found.values() if stored.content is not None])
     answers = [_unpacked(found[row.pack], row.key.hex(), row.place, forms) for row in rows if row.pack in found]
     return answers, rows[-1].key.hex() if rows else ""
 
 
-def _unpacked(pack: StoredPack, key: str, place: int, forms: Mapping[int, Mapping[str, Any]]) -> Unpacked:
-    about = (key, pack.about.kind, pack.about.oracle, pack.identity_digest, pack.identity)
+def _unpacked(pack: StoredPack, key: str, place: int, forms: Mapping[int, Mapping[str, Any]]) -> StoredAnswer:
+    unreadable = StoredAnswer(
+        id=0,
+        key=key,
+        kind=pack.about.kind,
+        oracle=pack.about.oracle,
+        identity_digest=pack.identity_digest,
+        identity=pack.identity,
+        question="",
+        answer="",
+        cost=0,
+        checksum="",
+        booked=False,
+    )
     if pack.content is None or not (pack.about.left >> place) & 1 or place >= pack.content.size:
-        return Unpacked(*about, "", "", 0, "", False)
-    one = pack.content.at(place)
-    question, answer = json_text(question_of(one, forms)), json_text(dict(one.answer))
-    summed = answer_checksum(question, answer, one.cost) if pack.is_unaltered else ""
-    return Unpacked(*about, question, answer, one.cost, summed, pack.is_booked)
+        return unreadable
+    packed = pack.content.at(place)
+    question, answer = json_text(question_of(packed, forms)), json_text(dict(packed.answer))
+    return unreadable._replace(
+        question=question,
+        answer=answer,
+        cost=packed.cost,
+        checksum=answer_checksum(question, answer, packed.cost) if pack.is_unaltered else "",
+        booked=pack.is_booked,
+    )
 
 
 def _stored(connection: Connection, *chosen: Any) -> Iterator[StoredPack]:
@@ -135,14 +158,14 @@ def add_up_packs(connection: Connection) -> Sums:
 
 def _with_uses(connection: Connection) -> Iterator[tuple[StoredPack, list[tuple[int, int, int]]]]:
     """All packs, and of each the run, places and scope of its uses."""
-    stored = _stored(connection)
-    while page := list(islice(stored, PAGE // 10)):
+    packs_left = _stored(connection)
+    while page := list(islice(packs_left, PAGE // 10)):
         uses = defaultdict(list)
         between = {"first": page[0].about.id, "last": page[-1].about.id}
         for run, pack, used, scope in connection.execute(_USES, between).tuples():
             uses[pack].append((run, used, scope))
-        for one in page:
-            yield one, uses[one.about.id]
+        for stored in page:
+            yield stored, uses[stored.about.id]
 
 
 def _add_uses(sums: Sums, about: Pack, uses: Iterable[tuple[int, int, int]]) -> None:

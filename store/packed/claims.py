@@ -17,17 +17,17 @@ from store.packed.keys import (
     PACKS_OF,
     add,
     as_parameters,
+    concat,
     digests_of,
     find_packed,
-    joined,
     move,
     new_packs,
     packable,
-    parted,
     remove,
+    split,
 )
 from store.schema import CLAIMED, SENT, charges, json_text, json_value, packed_claims, runs, storable
-from store.sql import PreparedStatement, among, by_driver, in_words, listed
+from store.sql import any_of, json_array
 
 LEAST = 4  # labels of one example that make a pack
 LABEL = "label"
@@ -83,10 +83,10 @@ _JSON = {name: type_coerce(packed_claims.c[name], Text) for name in ("reserved",
 _OTHERS = {"scope": runs.c.scope, **_JSON}
 _COLUMNS = tuple(_OTHERS[name] if name in _OTHERS else packed_claims.c[name] for name in PackedClaim._fields)
 _CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == packed_claims.c.run).order_by(packed_claims.c.id)
-_BY_NUMBER = PreparedStatement(_CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims))
-_KEYS_BY_NUMBER = PreparedStatement(
+_BY_NUMBER = _CLAIMS.where(any_of(packed_claims.c.id)).with_for_update(of=packed_claims)
+_KEYS_BY_NUMBER = (
     select(packed_claims.c.id, packed_claims.c["keys"])
-    .where(among(packed_claims.c.id))
+    .where(any_of(packed_claims.c.id))
     .order_by(packed_claims.c.id)
     .with_for_update()
 )
@@ -128,8 +128,8 @@ _REWRITE = (
     .where(packed_claims.c.id == bindparam("of_pack"))
     .values(keys=bindparam("of_keys"), reserved=bindparam("new_reserved"), in_doubt=bindparam("doubt"))
 )
-_INSERT = PreparedStatement(insert(packed_claims))
-_DELETE = PreparedStatement(delete(packed_claims).where(among(packed_claims.c.id)))
+_INSERT = insert(packed_claims)
+_DELETE = delete(packed_claims).where(any_of(packed_claims.c.id))
 _NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens", "seconds"), 0)
 
 
@@ -166,7 +166,7 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
         if mine:
             written.append(_row(number, mine, terms))
     if written:
-        _INSERT.write_all(connection, written)
+        connection.execute(_INSERT, written)
     return lost
 
 
@@ -192,21 +192,21 @@ def _row(number: int, claims: Sequence[NewClaim], terms: PackTerms) -> dict[str,
         "lease_seconds": terms.lease_seconds,
         "lease_until": terms.now + terms.lease_seconds,
         "claimed_at": terms.now,
-        "keys": joined(one.key for one in claims),
+        "keys": concat(one.key for one in claims),
         "reserved": [one.reserved for one in claims],
         "in_doubt": [one.reserved if one.is_sent else None for one in claims],
     }
 
 
 def _with_charges(connection: Connection, keys: Sequence[str]) -> set[str]:
-    known = select(charges.c.key).where(charges.c.key.in_(listed()))
+    known = select(charges.c.key).where(charges.c.key.in_(json_array()))
     return set(connection.execute(known, {"keys": list(keys)}).scalars()) if keys else set()
 
 
 def packed_claims_of(connection: Connection, numbers: Iterable[int]) -> dict[int, PackedClaim]:
     """Those of these packs that are still claims, locked."""
     wanted = sorted(set(numbers))
-    rows = _BY_NUMBER.rows(connection, {"keys": wanted}) if wanted else ()
+    rows = connection.execute(_BY_NUMBER, {"keys": wanted}) if wanted else ()
     return {claim.id: claim for claim in map(_claim, rows)}
 
 
@@ -214,19 +214,19 @@ def claims_of_keys(connection: Connection, keys: Iterable[str], *, lock: bool = 
     """The packs with these keys that are still claims."""
     digests, dialect = digests_of(keys), connection.dialect.name
     statement = _BY_KEYS[dialect] + (_FOR_UPDATE[dialect] if lock else "")
-    rows = in_words(connection, statement, as_parameters(dialect, digests)) if digests else ()
+    rows = connection.exec_driver_sql(statement, as_parameters(dialect, digests)) if digests else ()
     return [_claim(row) for row in rows]
 
 
 def lock_unchanged(connection: Connection, claims: Collection[PackedClaim]) -> bool:
     """Lock these claims; whether each is still there, with the keys that it had."""
-    rows = _KEYS_BY_NUMBER.rows(connection, {"keys": sorted(claim.id for claim in claims)}) if claims else ()
-    return {number: bytes(keys) for number, keys in rows} == {claim.id: joined(claim.keys) for claim in claims}
+    rows = connection.execute(_KEYS_BY_NUMBER, {"keys": sorted(claim.id for claim in claims)}) if claims else ()
+    return {number: bytes(keys) for number, keys in rows} == {claim.id: concat(claim.keys) for claim in claims}
 
 
 def _claim(row: Any) -> PackedClaim:
     *about, keys, reserved, in_doubt = row
-    return PackedClaim._make((*about, parted(keys), _amounts(reserved), _amounts(in_doubt)))
+    return PackedClaim._make((*about, split(keys), _amounts(reserved), _amounts(in_doubt)))
 
 
 def _amounts(text: str) -> list[Any]:
@@ -251,10 +251,10 @@ def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int |
                 amounts[place] = claim.reserved[place] if doubt is None else doubt
                 marked.add(key)
         rows.append((json_text(amounts), now + claim.lease_seconds, claim.id))
-    if rows and connection.dialect.name == "sqlite":
-        by_driver(connection, _MARK["sqlite"], rows, many=True)
-    elif rows:
-        by_driver(connection, _MARK["postgresql"], [list(column) for column in zip(*rows, strict=True)])
+    if rows:
+        is_sqlite = connection.dialect.name == "sqlite"
+        values: Any = rows if is_sqlite else tuple(list(column) for column in zip(*rows, strict=True))
+        connection.exec_driver_sql(_MARK[connection.dialect.name], values)
     return marked
 
 
@@ -290,17 +290,17 @@ def leave(connection: Connection, claim: PackedClaim, ended: Collection[str]) ->
     """Reduce a claim to those that have not ended, whose keys then lead to their new places; none left: delete it."""
     left = [place for place, key in enumerate(claim.keys) if key not in ended]
     if not left:
-        _DELETE.write(connection, {"keys": [claim.id]})
+        connection.execute(_DELETE, {"keys": [claim.id]})
         return
     rest = claim.part(left)
     move(connection, [(key, claim.id, place) for place, key in enumerate(rest.keys)])
-    values = {"of_pack": claim.id, "of_keys": joined(rest.keys), "new_reserved": rest.reserved, "doubt": rest.in_doubt}
+    values = {"of_pack": claim.id, "of_keys": concat(rest.keys), "new_reserved": rest.reserved, "doubt": rest.in_doubt}
     connection.execute(_REWRITE, values)
 
 
 def delete_claims(connection: Connection, numbers: Collection[int]) -> None:
     if numbers:
-        _DELETE.write(connection, {"keys": sorted(numbers)})
+        connection.execute(_DELETE, {"keys": sorted(numbers)})
 
 
 def shorten_packed(connection: Connection, now: float) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -63,31 +64,34 @@ class Content:
         return PackedAnswer(form, example, self.answer(place), *counts)
 
 
-class ChargedAnswer(Protocol):
-    """An answer and what its charge tells."""
+@dataclass(slots=True)  # not frozen: that would take three times as long, once for each label
+class AnswerRecord:
+    """An answer under the fence with which its question was claimed. `key` digests `identity` and `question`."""
 
-    @property
-    def answer(self) -> Mapping[str, Any]: ...
-    @property
-    def cost(self) -> int: ...
-    @property
-    def requests(self) -> int: ...
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
+    key: str
+    fence: int
+    oracle: str
+    kind: str
+    question: Mapping[str, Any]
+    answer: Mapping[str, Any]
+    cost: int
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    in_doubt: int = 0  # the bounds of requests for it that may have been charged and never reported it
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    replaces: float | None = None  # an answer that was kept before this time, if there is one
 
 
 _counts = [(name, attrgetter(name)) for name in COUNTS]
 
 
-def encode(answers: Sequence[ChargedAnswer], examples: list[str], forms: list[int]) -> bytes:
+def encode(answers: Sequence[AnswerRecord], examples: list[str], forms: list[int]) -> bytes:
     """At most MOST answers whose members have the same names, and the examples and forms of their questions."""
     columns: dict[str, Any] = {"size": len(answers), "example": _column(examples), "form": _column(forms)}
     columns |= {name: _column(list(map(count, answers))) for name, count in _counts}
-    said = [one.answer for one in answers]
+    said = [record.answer for record in answers]
     columns["answer"] = {name: _column(list(map(itemgetter(name), said))) for name in said[0]}
     return _compressed(columns)
 

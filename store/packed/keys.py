@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from store.sql import by_driver, in_words
-
 _BYTES = 32
 _FIND = {
     "sqlite": "SELECT key, pack, place FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
@@ -70,7 +68,7 @@ def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPl
     if not digests:
         return {}
     name = connection.dialect.name
-    rows = in_words(connection, _FIND[name], as_parameters(name, digests))
+    rows = connection.exec_driver_sql(_FIND[name], as_parameters(name, digests))
     return {key.hex(): PackPlace(pack, place) for key, pack, place in rows}
 
 
@@ -81,7 +79,7 @@ def as_parameters(dialect: str, digests: list[bytes]) -> tuple[Any, ...]:
 
 def digests_of(keys: Iterable[str]) -> list[bytes]:
     """Those of the keys that can be packed, as bytes."""
-    return _split(joined(packable(list(keys))))
+    return _split(concat(packable(list(keys))))
 
 
 def add(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> set[str]:
@@ -97,26 +95,26 @@ def move(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> None:
 
 
 def remove(connection: Connection, keys: Iterable[str]) -> None:
-    digests = _split(joined(keys))
-    if digests and connection.dialect.name == "sqlite":
-        by_driver(connection, _REMOVE["sqlite"], [(digest,) for digest in digests], many=True)
-    elif digests:
-        by_driver(connection, _REMOVE["postgresql"], (_as_array(digests),))
+    digests = _split(concat(keys))
+    if digests:
+        is_sqlite = connection.dialect.name == "sqlite"
+        values: Any = [(digest,) for digest in digests] if is_sqlite else (_as_array(digests),)
+        connection.exec_driver_sql(_REMOVE[connection.dialect.name], values)
 
 
 def new_packs(connection: Connection, count: int) -> list[int]:
     """Numbers for packs. On SQLite they are free until the transaction ends, because nobody else writes."""
     if connection.dialect.name == "sqlite":
-        ((last,),) = in_words(connection, _NEXT["sqlite"], ())
+        last = connection.exec_driver_sql(_NEXT["sqlite"]).scalar_one()
         return list(range(last + 1, last + 1 + count))
-    return [number for (number,) in in_words(connection, _NEXT["postgresql"], (count,))]
+    return list(connection.exec_driver_sql(_NEXT["postgresql"], (count,)).scalars())
 
 
-def joined(keys: Iterable[str]) -> bytes:
+def concat(keys: Iterable[str]) -> bytes:
     return bytes.fromhex("".join(keys))
 
 
-def parted(keys: bytes) -> list[str]:
+def split(keys: bytes) -> list[str]:
     digits = keys.hex()
     return [digits[start : start + 2 * _BYTES] for start in range(0, len(digits), 2 * _BYTES)]
 
@@ -130,13 +128,12 @@ def _execute(connection: Connection, statement: dict[str, str], rows: Sequence[t
     if not rows:
         return 0
     keys, packs, places = zip(*rows, strict=True)
-    digests = _split(joined(keys))
-    if connection.dialect.name == "sqlite":
-        return by_driver(
-            connection, statement["sqlite"], list(zip(digests, packs, places, strict=True)), many=True
-        ).written
-    arrays = (_as_array(digests), *(f"{{{','.join(map(str, column))}}}" for column in (packs, places)))
-    return by_driver(connection, statement["postgresql"], arrays).written
+    digests = _split(concat(keys))
+    values: Any = list(zip(digests, packs, places, strict=True))
+    if connection.dialect.name == "postgresql":
+        values = (_as_array(digests), *(f"{{{','.join(map(str, column))}}}" for column in (packs, places)))
+    counting = {"preserve_rowcount": True}
+    return connection.exec_driver_sql(statement[connection.dialect.name], values, execution_options=counting).rowcount
 
 
 def _as_array(digests: Sequence[bytes]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -21,31 +20,9 @@ from store.packed.claims import (
     packed_claims_of,
     take_out,
 )
-from store.packed.content import ChargedAnswer, encode
+from store.packed.content import AnswerRecord, encode
 from store.packed.keys import find_packed, move, new_packs
 from store.schema import storable
-
-
-class Answered(ChargedAnswer, Protocol):
-    """An answer that is to be kept."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def fence(self) -> int: ...
-    @property
-    def oracle(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def question(self) -> Mapping[str, Any]: ...
-    @property
-    def in_doubt(self) -> int: ...
-    @property
-    def replaces(self) -> float | None: ...
-
-
-R = TypeVar("R", bound=Answered)
 
 
 class Booking(NamedTuple):
@@ -74,7 +51,7 @@ class _Part(NamedTuple):
 
     claim: PackedClaim
     identity: int
-    records: list[Any]  # in the order of the claim
+    records: list[AnswerRecord]  # in the order of the claim
     content: bytes
 
     @property
@@ -83,62 +60,68 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedPacks(Generic[R]):
+class PreparedPacks:
     """Answers that are to be kept, packed as their claims were when nothing was locked yet."""
 
-    records: Sequence[R]
-    identity_of: Callable[[R], int]
+    records: Sequence[AnswerRecord]
+    identity_of: Callable[[AnswerRecord], int]
     forms: Mapping[str, int]
     claims: Mapping[int, PackedClaim]
     parts: list[_Part]
-    others: list[R]  # which no pack can hold
+    others: list[AnswerRecord]  # which no pack can hold
 
 
-def prepare_packs(connection: Connection, records: Sequence[R], identity_of: Callable[[R], int]) -> PreparedPacks[R]:
+def prepare_packs(
+    connection: Connection, records: Sequence[AnswerRecord], identity_of: Callable[[AnswerRecord], int]
+) -> PreparedPacks:
     """Done before the books are locked, for others wait for those: packing takes most of the time."""
-    claims = {claim.id: claim for claim in claims_of_keys(connection, [one.key for one in records], lock=False)}
+    claims = {claim.id: claim for claim in claims_of_keys(connection, [record.key for record in records], lock=False)}
     claimed = {key for claim in claims.values() for key in claim.keys}
-    forms = form_numbers(connection, [form_of(one.question) for one in records if one.key in claimed and _fits(one)])
+    forms = form_numbers(
+        connection, [form_of(record.question) for record in records if record.key in claimed and _fits(record)]
+    )
     return _prepared(records, identity_of, forms, claims)
 
 
 def _prepared(
-    records: Sequence[R],
-    identity_of: Callable[[R], int],
+    records: Sequence[AnswerRecord],
+    identity_of: Callable[[AnswerRecord], int],
     forms: Mapping[str, int],
     claims: Mapping[int, PackedClaim],
-) -> PreparedPacks[R]:
+) -> PreparedPacks:
     pack_of = {key: number for number, claim in claims.items() for key in claim.keys}
-    others, groups = list[R](), defaultdict[tuple[Any, ...], list[R]](list)
-    for one in records:
-        pack = pack_of.get(one.key)
-        if pack is not None and one.fence == PACKED_FENCE and _fits(one):
-            groups[pack, identity_of(one), one.kind, tuple(one.answer)].append(one)
+    others, groups = list[AnswerRecord](), defaultdict[tuple[Any, ...], list[AnswerRecord]](list)
+    for record in records:
+        pack = pack_of.get(record.key)
+        if pack is not None and record.fence == PACKED_FENCE and _fits(record):
+            groups[pack, identity_of(record), record.kind, tuple(record.answer)].append(record)
         else:
-            others.append(one)
+            others.append(record)
     parts = []
     for (pack, identity, *_), group in groups.items():
         ordered = _ordered(group, claims[pack])
-        of_questions = [forms[form_of(one.question)] for one in ordered]
-        content = encode(ordered, [one.question["example"] for one in ordered], of_questions)
+        of_questions = [forms[form_of(record.question)] for record in ordered]
+        content = encode(ordered, [record.question["example"] for record in ordered], of_questions)
         parts.append(_Part(claims[pack], identity, ordered, content))
     return PreparedPacks(records, identity_of, forms, claims, parts, others)
 
 
-def settle_packed(connection: Connection, prepared: PreparedPacks[R], now: float) -> tuple[Settled, list[R]]:
+def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -> tuple[Settled, list[AnswerRecord]]:
     """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
     if not lock_unchanged(connection, prepared.claims.values()):
         claims = packed_claims_of(connection, prepared.claims)
         prepared = _prepared(prepared.records, prepared.identity_of, prepared.forms, claims)
-    settled, rest = Settled(), list[R]()
+    settled, rest = Settled(), list[AnswerRecord]()
     claimed = {key for claim in prepared.claims.values() for key in claim.keys} if prepared.others else set()
-    answered = find_packed(connection, [one.key for one in prepared.others if one.key not in claimed])
-    for one in prepared.others:
-        if one.key in answered and one.fence == PACKED_FENCE:
-            settled.repeated.append(one.key)
+    answered = find_packed(connection, [record.key for record in prepared.others if record.key not in claimed])
+    for record in prepared.others:
+        if record.key in answered and record.fence == PACKED_FENCE:
+            settled.repeated.append(record.key)
         else:
-            rest.append(one)
-    _make_rows(connection, prepared.claims, [one.key for one in rest if one.key in claimed or one.key in answered])
+            rest.append(record)
+    _make_rows(
+        connection, prepared.claims, [record.key for record in rest if record.key in claimed or record.key in answered]
+    )
     if prepared.parts:
         parts = prepared.parts
         if rest or not all(part.is_whole for part in parts):  # what is left of a claim is written as it is by now
@@ -149,17 +132,17 @@ def settle_packed(connection: Connection, prepared: PreparedPacks[R], now: float
     return settled, rest
 
 
-def _ordered(records: list[R], claim: PackedClaim) -> list[R]:
+def _ordered(records: list[AnswerRecord], claim: PackedClaim) -> list[AnswerRecord]:
     """As their keys are in the claim: by key, as they come, unless the claim was put together otherwise."""
-    if [one.key for one in records] == claim.keys:
+    if [record.key for record in records] == claim.keys:
         return records
     at = {key: place for place, key in enumerate(claim.keys)}
-    return sorted(records, key=lambda one: at[one.key])
+    return sorted(records, key=lambda record: at[record.key])
 
 
-def _fits(one: Answered) -> bool:
+def _fits(record: AnswerRecord) -> bool:
     """Whether it tells no more than a pack can hold."""
-    return one.in_doubt == 0 and one.replaces is None and isinstance(one.question.get("example"), str)
+    return record.in_doubt == 0 and record.replaces is None and isinstance(record.question.get("example"), str)
 
 
 def _make_rows(connection: Connection, claimed: Collection[int], keys: Collection[str]) -> None:
@@ -179,12 +162,21 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
     for part in parts:
         records, number = part.records, part.claim.id if part.is_whole else next(fresh)
-        cost = sum(one.cost for one in records)
-        about = (number, part.claim.run, part.identity, storable(records[0].kind), len(records))
-        new.append(NewPack(*about, cost, part.content))
+        cost = sum(record.cost for record in records)
+        new.append(
+            NewPack(
+                id=number,
+                run=part.claim.run,
+                identity=part.identity,
+                kind=storable(records[0].kind),
+                size=len(records),
+                cost=cost,
+                content=part.content,
+            )
+        )
         if not part.is_whole:
-            moved += [(one.key, number, place) for place, one in enumerate(records)]
-            ended[part.claim.id].update(one.key for one in records)
+            moved += [(record.key, number, place) for place, record in enumerate(records)]
+            ended[part.claim.id].update(record.key for record in records)
     keep_packs(connection, new, now)
     if moved:
         move(connection, moved)
@@ -193,14 +185,21 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
         leave(connection, claim, ended[claim.id])
 
 
-_summed = [attrgetter(name) for name in ("cost", "requests", "input_tokens", "output_tokens")]
-
-
 def _booking(part: _Part) -> Booking:
     records, claim = part.records, part.claim
     reserved = sum(claim.reserved)
     if len(records) < len(claim.keys):
-        answered = {one.key for one in records}
+        answered = {record.key for record in records}
         reserved = sum(price for key, price in zip(claim.keys, claim.reserved, strict=True) if key in answered)
-    about = (storable(records[0].oracle), storable(records[0].kind), len(records), reserved)
-    return Booking(claim.run, claim.scope, *about, *(sum(map(count, records)) for count in _summed))
+    return Booking(
+        run=claim.run,
+        scope=claim.scope,
+        oracle=storable(records[0].oracle),
+        kind=storable(records[0].kind),
+        answers=len(records),
+        reserved=reserved,
+        cost=sum(record.cost for record in records),
+        requests=sum(record.requests for record in records),
+        input_tokens=sum(record.input_tokens for record in records),
+        output_tokens=sum(record.output_tokens for record in records),
+    )

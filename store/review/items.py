@@ -1,4 +1,4 @@
-"""Questions that wait for people: each with its examples and the votes it needs."""
+"""Questions that wait for people, each with its examples and the votes it needs, and the runs that wait for them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, case, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, text, update
 
 from store.review.people import ADMIN, WORKER, people
-from store.schema import review_examples, review_items, review_votes
+from store.schema import review_examples, review_items, review_votes, review_waits, runs
 from store.sql import KEYS, chunks, insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
 
@@ -92,15 +92,17 @@ class Items(Repository):
     @writes
     def enqueue(self, connection: Connection, questions: Sequence[ReviewQuestion]) -> None:
         """Insert new questions; one that exists gets the larger number of votes and the higher priority."""
-        examples = {digest: content for one in questions for digest, content in one.examples.items()}
+        examples = {digest: content for asked in questions for digest, content in asked.examples.items()}
         rows = [{"digest": digest, "shown": dict(content)} for digest, content in sorted(examples.items())]
         insert_new(connection, review_examples, rows)
         now = self._clock()
-        insert_new(connection, items, [_row(one, now) for one in questions])
+        insert_new(connection, items, [_row(asked, now) for asked in questions])
         if len(questions) >= MANY and connection.dialect.name == "postgresql":  # else it plans for an empty table
             connection.execute(text("ANALYZE review_items"))
         raised = [
-            {"of": one.digest, "wanted": one.votes, "urgent": one.priority} for one in questions if one.expected is None
+            {"of": asked.digest, "wanted": asked.votes, "urgent": asked.priority}
+            for asked in questions
+            if asked.expected is None
         ]
         if raised:
             connection.execute(_RAISE, raised)
@@ -158,13 +160,13 @@ class Items(Repository):
         return {digest: cached[digest] for digest in digests if digest in cached}
 
 
-def _row(one: ReviewQuestion, now: float) -> dict[str, Any]:
+def _row(asked: ReviewQuestion, now: float) -> dict[str, Any]:
     return {
-        **{name: getattr(one, name) for name in ("digest", "queue", "kind", "page", "votes", "patience", "priority")},
-        **{name: getattr(one, name) for name in ("deadline", "price", "hourly", "expected")},
+        **{name: getattr(asked, name) for name in ("digest", "queue", "kind", "page", "votes", "patience", "priority")},
+        **{name: getattr(asked, name) for name in ("deadline", "price", "hourly", "expected")},
         **dict.fromkeys(("filled", "given", "skipped", "published"), 0),
-        "question": dict(one.question),
-        "state": OPEN if one.expected is None else CHECK,
+        "question": dict(asked.question),
+        "state": OPEN if asked.expected is None else CHECK,
         "created_at": now,
     }
 
@@ -190,3 +192,62 @@ def read_examples(connection: Connection, digests: Sequence[str]) -> dict[str, d
         query = select(review_examples).where(review_examples.c.digest.in_(part))
         found.update((row.digest, row.shown) for row in connection.execute(query))
     return found
+
+
+class Waits(Repository):
+    """Which runs wait for which questions."""
+
+    @writes
+    def begin(self, connection: Connection, run_id: str, wanted: Collection[int], *, suspended: bool = False) -> None:
+        """Note the questions that a run waits for, instead of those before."""
+        connection.execute(delete(review_waits).where(review_waits.c.run_id == run_id))
+        rows = [{"run_id": run_id, "item": item, "suspended": int(suspended)} for item in sorted(set(wanted))]
+        if rows:
+            connection.execute(insert(review_waits), rows)
+
+    @writes
+    def end(self, connection: Connection, run_id: str) -> None:
+        connection.execute(delete(review_waits).where(review_waits.c.run_id == run_id))
+
+    @reads
+    def ready_runs(self, connection: Connection) -> list[str]:
+        """Suspended runs that can go on: all their questions are answered or given up."""
+        query = (
+            select(review_waits.c.run_id)
+            .join(items, items.c.id == review_waits.c.item)
+            .where(review_waits.c.suspended == 1)
+            .group_by(review_waits.c.run_id)
+            .having(func.sum(case((_is_open(self._clock()), 1), else_=0)) == 0)
+        )
+        return list(connection.execute(query).scalars())
+
+    @reads
+    def open_count(self, connection: Connection, wanted: Sequence[int]) -> int:
+        """How many of these questions still need votes."""
+        is_open = _is_open(self._clock())
+        queries = [select(func.count()).where(items.c.id.in_(part), is_open) for part in chunks(wanted)]
+        return sum(connection.execute(query).scalar_one() for query in queries)
+
+    @reads
+    def seconds_since_answer(self, connection: Connection, wanted: Sequence[int]) -> float:
+        """Since the latest vote on one of these questions that was not given by a clock that was ahead."""
+        now = self._clock()
+        latest = select(func.max(votes.c.answered_at)).where(votes.c.state == GIVEN, votes.c.answered_at <= now + 1)
+        queries = [latest.where(votes.c.item.in_(part)) for part in chunks(wanted)]
+        return now - max((connection.execute(query).scalar() or 0.0 for query in queries), default=0.0)
+
+    @reads
+    def run_of(self, connection: Connection, wanted: Collection[int]) -> str | None:
+        """The run that waits for these questions, the latest if several do."""
+        query = (
+            select(review_waits.c.run_id)
+            .join(runs, runs.c.run_id == review_waits.c.run_id)
+            .where(review_waits.c.item.in_(list(wanted)))
+            .order_by(runs.c.started_at.desc())
+            .limit(1)
+        )
+        return connection.execute(query).scalar()
+
+
+def _is_open(now: float) -> ColumnElement[bool]:
+    return and_(items.c.state == OPEN, or_(items.c.deadline.is_(None), items.c.deadline > now))

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from store.review.attention import PERSON, extras
 from store.review.items import ASKED, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.people import people
-from store.sql import among
+from store.sql import any_of
 from store.transactions import Repository, reads, writes
 
 _NOW: BindParameter[Any] = bindparam("now")
@@ -86,7 +86,7 @@ _IS_LEASED: ColumnElement[bool] = votes.c.state == bindparam(None, LEASED, liter
 _IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_execute=True)
 _RENEW = (
     update(votes)
-    .where(among(votes.c.id), votes.c.lease_until < bindparam("until"))
+    .where(any_of(votes.c.id), votes.c.lease_until < bindparam("until"))
     .values(lease_until=bindparam("until"))
 )
 _WHOSE = votes.c.person == bindparam("of_person")
@@ -103,7 +103,7 @@ _ABOUT = (votes, items.c.kind, items.c.question, items.c.queue)
 UNANSWERED = (
     select(*_ABOUT)
     .select_from(_WITH_QUESTION)
-    .where(votes.c.person == PERSON, among(votes.c.id), votes.c.state.in_((LEASED, EXPIRED)))
+    .where(votes.c.person == PERSON, any_of(votes.c.id), votes.c.state.in_((LEASED, EXPIRED)))
     .order_by(items.c.digest)
 )
 _IS_OVER = or_(votes.c.lease_until <= _NOW, votes.c.lease_until > cast(_NOW, Double) + LONGEST_LEASE + 1)
@@ -116,7 +116,7 @@ _OWN_LEASES = (
 _OCCUPIES_SLOT = and_(votes.c.purpose == VOTE, votes.c.state.in_((LEASED, HELD, GIVEN)))
 # Of some questions the slots that are taken, and the person's own leases that have expired.
 _EARLIER = select(*(votes.c[name] for name in ("id", "item", "purpose", "slot", "state"))).where(
-    among(votes.c.item), or_(_OCCUPIES_SLOT, and_(votes.c.person == PERSON, votes.c.state == EXPIRED))
+    any_of(votes.c.item), or_(_OCCUPIES_SLOT, and_(votes.c.person == PERSON, votes.c.state == EXPIRED))
 )
 _LEASE_AGAIN = (
     update(votes)
@@ -131,12 +131,12 @@ _INSERT = (
         ["item", "seconds", "cost", *_NEW_LEASE],
         select(
             items.c.id, literal(0.0), literal(0), *(cast(bindparam(name), votes.c[name].type) for name in _NEW_LEASE)
-        ).where(among(items.c.id)),
+        ).where(any_of(items.c.id)),
     )
     .returning(votes.c.id, votes.c.item, votes.c.purpose)
 )
-_FILL = update(items).where(among(items.c.id)).values(filled=items.c.filled + 1)
-_TAKEN = select(votes.c.item, votes.c.slot).where(among(votes.c.item), _OCCUPIES_SLOT)
+_FILL = update(items).where(any_of(items.c.id)).values(filled=items.c.filled + 1)
+_TAKEN = select(votes.c.item, votes.c.slot).where(any_of(votes.c.item), _OCCUPIES_SLOT)
 
 
 class Leases(Repository):
@@ -158,7 +158,7 @@ class Leases(Repository):
         extra = extras(connection, person, chosen, (terms.checks, terms.repeats), random.random())
         leases = _lease(connection, person, chosen, terms, now, [(row.id, purpose) for row, purpose in extra])
         # Ordered by digest, so that checks and repetitions are anywhere among the others.
-        everything = sorted([*((row, VOTE) for row in chosen), *extra], key=lambda one: one[0].digest)
+        everything = sorted([*((row, VOTE) for row in chosen), *extra], key=lambda pair: pair[0].digest)
         return [
             LeasedQuestion(leases[row.id, purpose], row.id, row.kind, row.question, purpose, None, row.queue)
             for row, purpose in everything

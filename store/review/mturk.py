@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select, update
 
-from store.review.items import EXPIRED, GIVEN, HELD, LEASED, VOTE, items, votes
+from store.review.items import EXPIRED, GIVEN, HELD, VOTE, items, votes
 from store.review.leases import (
     HAS_FREE_SLOT,
     NOT_SEEN,
@@ -21,7 +21,6 @@ from store.review.leases import (
     LeasedQuestion,
     expire_leases,
     free_slot,
-    free_slots,
     leased_question,
     taken_slots,
 )
@@ -103,8 +102,7 @@ class MTurk(Repository):
         numbers = [item for item in found if item not in answered]
         lease = {"person": person, "purpose": VOTE, "slot": None, "state": EXPIRED, "shown_at": now, "lease_until": now}
         insert_new(connection, votes, [lease | {"item": item, "seconds": 0.0, "cost": 0} for item in numbers])
-        own = [votes.c.person == person, votes.c.item.in_(list(wanted)), votes.c.purpose == VOTE]
-        leased = select(votes.c.id).where(*own, votes.c.item.in_(numbers) | (votes.c.state == LEASED))
+        leased = select(votes.c.id).where(votes.c.person == person, votes.c.item.in_(numbers), votes.c.purpose == VOTE)
         keys = list(connection.execute(leased).scalars())
         return [leased_question(row) for row in connection.execute(UNANSWERED, {"person": person, "keys": keys})]
 
@@ -116,7 +114,8 @@ class MTurk(Repository):
             .join(people, people.c.id == votes.c.person)
             .where(_made_in(connection, token, assignment))
         )
-        found = connection.execute(query.where(people.c.name.in_(_names(name, assignment)))).scalars().all()
+        names = (name, unconfirmed(name, assignment))  # once it is confirmed, and before
+        found = connection.execute(query.where(people.c.name.in_(names))).scalars().all()
         return {state: found.count(state) for state in sorted(set(found))}
 
     @writes
@@ -128,7 +127,7 @@ class MTurk(Repository):
         micro-dollars, the first ones bearing the remainder; a vote that a run has used keeps its cost."""
         of_task = _made_in(connection, token, assignment)
         held = _held(connection, of_task)
-        own = [row for row in held if row.name in _names(name, assignment)]
+        own = [row for row in held if row.name == unconfirmed(name, assignment)]
         _withdraw(connection, [row for row in held if row not in own])
         counted = _count(connection, _confirmed(connection, own, name, self._clock()))
         given = select(votes.c.id).where(of_task, votes.c.state == GIVEN).order_by(votes.c.id)
@@ -153,11 +152,6 @@ def _publish(connection: Connection, wanted: Sequence[int], *, published: bool) 
     connection.execute(update(items).where(items.c.id.in_(list(wanted))).values(published=int(published)))
 
 
-def _names(name: str, assignment: str) -> tuple[str, str]:
-    """Under which a worker may have answered; stores of older versions have the first one only."""
-    return name, unconfirmed(name, assignment)
-
-
 def _made_in(connection: Connection, token: str, assignment: str) -> ColumnElement[bool]:
     """That a vote was sent in this assignment and is about a question of this task."""
     of_task = connection.execute(select(review_hits.c["items"]).where(review_hits.c.token == token)).scalar()
@@ -173,16 +167,11 @@ def _votes_of(connection: Connection, name: str, wanted: Collection[int]) -> lis
 def _confirmed(connection: Connection, held: Sequence[Row[Any]], name: str, now: float) -> list[Row[Any]]:
     """The votes that are the worker's from now on; a second one on the same question is withdrawn."""
     person = add_person(connection, name, WORKER, now).id
-    before = {row.item: row for row in _votes_of(connection, name, [row.item for row in held])}
-    known = [row for row in held if row.name != name and row.item in before]
-    counted = {row.id for row in held if row.name == name}
-    again = [row for row in known if before[row.item].state in _ANSWERED or before[row.item].id in counted]
-    leases = [before[row.item].id for row in known if before[row.item].state in (EXPIRED, LEASED)]
-    kept = [row.id for row in known if before[row.item].state == HELD]  # another's, of an older version
+    before = {row.item: row.state for row in _votes_of(connection, name, [row.item for row in held])}
+    again = [row for row in held if before.get(row.item) in _ANSWERED]
     _withdraw(connection, again)
-    connection.execute(delete(votes).where(votes.c.id.in_(leases)))
     own = [row for row in held if row not in again]
-    moved = update(votes).where(votes.c.id.in_([row.id for row in own if row.id not in kept and row.name != name]))
+    moved = update(votes).where(votes.c.id.in_([row.id for row in own]))
     connection.execute(moved.values(person=person))
     return own
 
@@ -192,14 +181,13 @@ def _count(connection: Connection, held: Sequence[Row[Any]]) -> int:
     taken = taken_slots(connection, [row.item for row in held])
     counted = 0
     for row in held:
-        had = row.slot is not None  # stores of older versions kept slots for workers
-        slot = row.slot if had else free_slot(taken.get(row.item, set()), row.votes)
+        slot = free_slot(taken.get(row.item, set()), row.votes)
         if "skipped" in row.answer:
-            state, slot, changes = SKIPPED, None, {"skipped": 1, "filled": -had}
+            state, slot, changes = SKIPPED, None, {"skipped": 1}
         elif slot is None:
             state, changes = LATE, {}
         else:
-            state, changes = GIVEN, {"given": 1, "filled": 1 - had}
+            state, changes = GIVEN, {"given": 1, "filled": 1}
         connection.execute(update(votes).where(votes.c.id == row.id).values(state=state, slot=slot))
         if changes:
             count_votes(connection, [row.item], **changes)
@@ -215,7 +203,7 @@ def split(amount: int, parts: int) -> list[int]:
 def _held(connection: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
     """Held votes of workers with their questions, locked."""
     found = (
-        select(votes.c.id, votes.c.item, votes.c.slot, votes.c.answer, people.c.name, items.c.votes)
+        select(votes.c.id, votes.c.item, votes.c.answer, people.c.name, items.c.votes)
         .join(items, items.c.id == votes.c.item)
         .join(people, people.c.id == votes.c.person)
         .where(and_(which, votes.c.state == HELD, people.c.role == WORKER))
@@ -227,6 +215,5 @@ def _held(connection: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
 
 def _withdraw(connection: Connection, held: Sequence[Row[Any]]) -> int:
     ended = update(votes).where(votes.c.id.in_([row.id for row in held]))
-    connection.execute(ended.values(state=WITHDRAWN, slot=None))
-    free_slots(connection, [row.item for row in held if row.slot is not None])
+    connection.execute(ended.values(state=WITHDRAWN))
     return len(held)

@@ -198,5 +198,5 @@ def _features(connection: Connection, queue: str | None) -> list[FoundFeature]:
     names = {row.id: row.question["feature"][0] for row in connection.execute(asked)}
     return [
         FoundFeature(names[item], yes[page] / total[page])
-        for page, item in sorted(first.items(), key=lambda one: one[1])
+        for page, item in sorted(first.items(), key=lambda entry: entry[1])
     ]

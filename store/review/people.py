@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Row, Text, bindparam, cast, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from store.errors import StoreError
 from store.schema import review_invitations, review_people, review_secrets
@@ -22,6 +23,7 @@ class Person:
     id: int
     name: str
     role: str
+    is_editor: bool = False  # of runs in the studio
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,8 @@ class Invitation:
     ended: str = ""  # REVOKED or EXPIRED
 
 
-_INVITED_BY = "invited by: "  # and the number of an invitation: the name under which it is kept who has invited
-_by = review_secrets.alias("by")
-_INVITATIONS = (
-    select(invitations, people.c.name, people.c.role, _by.c.value.label("by"))
-    .join(people, people.c.id == invitations.c.person)
-    .outerjoin(_by, _by.c.name == _INVITED_BY + cast(invitations.c.id, Text))
+_INVITATIONS = select(invitations, people.c.name, people.c.role, people.c.is_editor).join(
+    people, people.c.id == invitations.c.person
 )
 _ONE = _INVITATIONS.where(invitations.c.id == bindparam("number"))
 
@@ -70,16 +68,18 @@ class People(Repository):
     @reads
     def find(self, connection: Connection, name: str) -> Person | None:
         row = connection.execute(select(people).where(people.c.name == name)).one_or_none()
-        return None if row is None else Person(row.id, row.name, row.role)
+        return None if row is None else _person(row)
+
+    @writes
+    def make_editor(self, connection: Connection, person: int) -> None:
+        connection.execute(update(people).where(people.c.id == person).values(is_editor=True))
 
     @writes
     def invite(self, connection: Connection, name: str, role: str, seconds: float, by: str = "") -> Invitation:
         now = self._clock()
         person = add_person(connection, name, role, now)
-        values = {"person": person.id, "created_at": now, "expires_at": now + seconds}
+        values = {"person": person.id, "created_at": now, "expires_at": now + seconds, "invited_by": by}
         number = connection.execute(insert(invitations).values(values).returning(invitations.c.id)).scalar_one()
-        if by:
-            insert_new(connection, review_secrets, [{"name": f"{_INVITED_BY}{number}", "value": by}])
         return Invitation(number, person, now, now + seconds, None, by)
 
     @reads
@@ -102,14 +102,18 @@ class People(Repository):
 
 
 def add_person(connection: Connection, name: str, role: str, now: float) -> Person:
-    insert_new(connection, people, [{"name": name, "role": role, "created_at": now}])
+    insert_new(connection, people, [{"name": name, "role": role, "is_editor": False, "created_at": now}])
     row = connection.execute(select(people).where(people.c.name == name)).one()
     if row.role != role:
         raise StoreError(f"{name!r} is the name of a {row.role} already: choose another name")
-    return Person(row.id, row.name, row.role)
+    return _person(row)
 
 
-def _invitation(row: Row[tuple[object, ...]], now: float) -> Invitation:
-    person = Person(row.person, row.name, row.role)
+def _person(row: Row[Any]) -> Person:
+    return Person(row.id, row.name, row.role, row.is_editor)
+
+
+def _invitation(row: Row[Any], now: float) -> Invitation:
+    person = Person(row.person, row.name, row.role, row.is_editor)
     ended = REVOKED if row.revoked_at is not None else EXPIRED if row.expires_at <= now else ""
-    return Invitation(row.id, person, row.created_at, row.expires_at, row.revoked_at, row.by or "", ended)
+    return Invitation(row.id, person, row.created_at, row.expires_at, row.revoked_at, row.invited_by, ended)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.review.items import Items
+from store.review.items import Items, Waits
 from store.review.leases import Leases
 from store.review.mturk import MTurk
 from store.review.outlook import Outlooks
@@ -11,7 +11,6 @@ from store.review.records import Records
 from store.review.rulings import Rulings
 from store.review.training import Training
 from store.review.votes import Votes
-from store.review.waits import Waits
 from store.review.withdrawals import Withdrawals
 from store.transactions import Clock, Transactions
 

@@ -43,9 +43,9 @@ class Rulings(Repository):
         )
         found: dict[int, DisputedLabel] = {}
         for row in connection.execute(query):
-            one = found.setdefault(row.id, DisputedLabel(row.id, row.question, [], [], []))
-            (one.yes if row.answer["verdict"] == "yes" else one.no).append(row.name)
-        ordered = sorted(found.values(), key=lambda one: (abs(len(one.yes) - len(one.no)), one.item))[:most]
+            label = found.setdefault(row.id, DisputedLabel(row.id, row.question, [], [], []))
+            (label.yes if row.answer["verdict"] == "yes" else label.no).append(row.name)
+        ordered = sorted(found.values(), key=lambda label: (abs(len(label.yes) - len(label.no)), label.item))[:most]
         _add_reasons(connection, ordered)
         return ordered
 
@@ -96,7 +96,7 @@ def _divided(queue: str | None) -> Select[Any]:
 
 
 def _add_reasons(connection: Connection, disputed: Sequence[DisputedLabel]) -> None:
-    wanted = {(tuple(one.question["feature"][:2]), one.question["example"]): one for one in disputed}
+    wanted = {(tuple(label.question["feature"][:2]), label.question["example"]): label for label in disputed}
     asked = select(kept_answers.c.question, kept_answers.c.answer).where(kept_answers.c.kind == WHY)
     for row in connection.execute(asked) if wanted else ():
         about = (tuple(row.question.get("feature", ())), row.question.get("example"))

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, bindparam, case, select, update
 
 from store.review.items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.leases import LeaseTerms, drop_leases, free_slot, taken_slots
-from store.sql import among
+from store.sql import any_of
 from store.transactions import Repository, writes
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
@@ -35,7 +35,7 @@ class Counted:
 UNCHANGED = object()  # for a slot
 _GIVE = (
     update(votes)
-    .where(among(votes.c.id))
+    .where(any_of(votes.c.id))
     .values(
         {
             name: bindparam(name, type_=votes.c[name].type)
@@ -47,13 +47,13 @@ _GIVE_IN_SLOT = _GIVE.values(slot=bindparam("new_slot"))
 _OWN_VOTES = (
     select(votes, *(items.c[name] for name in ("votes", "price", "hourly", "kind")))
     .join(items, items.c.id == votes.c.item)
-    .where(among(votes.c.id), votes.c.person == bindparam("person"))
+    .where(any_of(votes.c.id), votes.c.person == bindparam("person"))
     .order_by(votes.c.item)
     .with_for_update()
 )
 _COUNT = (
     update(items)
-    .where(among(items.c.id))
+    .where(any_of(items.c.id))
     .values(
         filled=items.c.filled + bindparam("more_filled"),
         given=items.c.given + bindparam("more_given"),

@@ -71,7 +71,7 @@ def _summary(rows: Sequence[Row[Any]], lone: Sequence[_Named], labels: Sequence[
     voted = [row for row in rows if row.purpose == VOTE]
     reopened = {row.item for row in voted} - set(labels)
     used = sum(row.answer_key is not None for row in rows)
-    return Withdrawal(len(voted), len(reopened), used, sorted({one.name for one in lone}), len(labels))
+    return Withdrawal(len(voted), len(reopened), used, sorted({feature.name for feature in lone}), len(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,11 @@ def _lone_features(connection: Connection, person: int) -> list[_Named]:
     own = list(_names(connection, named.where(votes.c.person == person)))
     if not own:
         return []
-    others = {(one.queue, one.name.casefold()) for one in _names(connection, named.where(votes.c.person != person))}
-    return [one for one in dict.fromkeys(own) if (one.queue, one.name.casefold()) not in others]
+    others = {
+        (feature.queue, feature.name.casefold())
+        for feature in _names(connection, named.where(votes.c.person != person))
+    }
+    return [feature for feature in dict.fromkeys(own) if (feature.queue, feature.name.casefold()) not in others]
 
 
 def _names(connection: Connection, query: Select[Any]) -> Iterator[_Named]:
@@ -103,7 +106,7 @@ def _labels_about(connection: Connection, lone: Sequence[_Named], rows: Sequence
     """Questions about these features that want votes, or will once these are withdrawn."""
     if not lone:
         return []
-    wanted, voted = {(one.queue, one.name, one.definition) for one in lone}, {row.item for row in rows}
+    wanted, voted = {(feature.queue, feature.name, feature.definition) for feature in lone}, {row.item for row in rows}
     columns = (items.c.id, items.c.state, items.c.queue, items.c.question)
     query = select(*columns).where(items.c.kind == LABEL, items.c.state.in_((OPEN, DONE)))
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from store import AnswerRecord, Request, Store
-from store.ledger.claims import Claimed
+from store.ledger import Claimed
 
 SCOPE = "the same run"
 LEASE = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store import Store, StoreError
-from store.ledger.balances import reserve
+from store.ledger.books import reserve
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, record
 
@@ -50,13 +50,6 @@ def test_an_unknown_charge_counts_against_the_budget(store: Store, clock: Clock)
     clock.now += LEASE
     assert claim(store, ["a"], owner="owner-2", budget=PRICE).refused == ["a"]
     assert store.runs.spent(SCOPE) == (PRICE, 0)
-
-
-def test_the_reservation_of_a_dead_claim_that_was_not_sent_is_free_again(store: Store, clock: Clock) -> None:
-    begin(store)
-    claim(store, ["a"], budget=PRICE)
-    clock.now += LEASE
-    assert claim(store, ["b"], owner="owner-2", budget=PRICE).granted == {"b": 1}
 
 
 def test_a_price_beyond_its_bound_is_booked_in_full_and_stops_the_rest(store: Store) -> None:

@@ -62,18 +62,6 @@ def test_what_a_claim_marks_as_sent_is_as_good_as_sent_and_the_rest_is_not(store
     assert store.check.problems() == []
 
 
-def test_a_crash_after_the_answer_was_written_loses_nothing(store: Store, store_url: str, clock: Clock) -> None:
-    begin(store)
-    granted = claim(store, ["a"]).granted
-    store.claims.mark_sent("owner-1", granted)
-    store.answers.record("run-1", [record("a", granted["a"], cost=60_000)])
-    clock.now += 2 * LEASE
-    with Store.open(store_url, clock=clock) as after:
-        assert claim(after, ["a"], owner="owner-2").answered == ["a"]
-        assert after.runs.spent(SCOPE) == (60_000, 0)
-        assert after.check.problems() == []
-
-
 def test_sending_starts_the_lease_anew(store: Store, clock: Clock) -> None:
     begin(store)
     claim(store, ["a"])

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from sqlalchemy import Connection, event
 
 from store import Store
 from tests.integration.conftest import Clock
-from tests.integration.store.test_keys import undo_schema_7
 from tests.support.large_stores import PAYER, USER, fill, keys_of
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, pay, record
 
@@ -158,13 +156,6 @@ def test_no_statement_of_a_run_looks_at_more_rows_the_more_is_kept(store: Store,
     assert wrong == [], "\n".join(wrong)
 
 
-@pytest.mark.slow
-def test_nor_does_any_with_a_hundred_thousand_answers(store: Store, clock: Clock) -> None:
-    fill(store, 100_000)
-    wrong = plans_of(store, clock, 100_000)
-    assert wrong == [], "\n".join(wrong)
-
-
 def test_an_answer_that_a_run_used_and_then_paid_for_late_counts_once(store: Store, clock: Clock) -> None:
     begin(store, PAYER)
     begin(store, USER)
@@ -194,24 +185,3 @@ def test_a_question_that_one_run_paid_for_twice_is_one_question(store: Store, cl
     assert (line.questions, line.paid_calls, line.paid, line.requests) == (2, 3, 3 * PRICE, 3)
     assert store.answers.count(SCOPE) == 2
     assert store.check.problems() == []
-
-
-def test_the_totals_of_an_older_store_are_those_that_it_would_have_kept(store: Store, store_url: str) -> None:
-    begin(store, PAYER)
-    begin(store, USER)
-    begin(store, "run-3", scope="another")
-    pay(store, ["a", "b", "c"], run_id=PAYER)
-    store.answers.note_uses(PAYER, ["a"])
-    store.answers.note_uses(USER, ["a", "b"])
-    store.answers.note_uses("run-3", ["c"])
-    pay(store, ["d"], run_id=USER, kind="two-of-three")
-    store.claims.abandon("lost", claim(store, ["e"], owner="lost", sending=1).granted)
-    lines, counts = store.costs.lines(), [store.answers.count(scope) for scope in (SCOPE, "another")]
-    assert counts == [4, 1]
-    with store.engine.execution_options(writes=True).begin() as connection:
-        undo_schema_7(connection)
-        connection.exec_driver_sql("UPDATE twothirds_schema SET version = 6")
-    with Store.open(store_url) as opened:
-        assert opened.costs.lines() == lines
-        assert [opened.answers.count(scope) for scope in (SCOPE, "another")] == counts
-        assert opened.check.problems() == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from store import Store
-from store.ledger.claims.granting import are_known
+from store.ledger.granting import are_known
 from store.packed import prepare_packs
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
@@ -59,7 +59,7 @@ def test_a_question_that_two_have_looked_up_is_claimed_by_one(
             looked.wait()
         return known
 
-    monkeypatch.setattr("store.ledger.claims.claims.are_known", look_together)
+    monkeypatch.setattr("store.ledger.claims.are_known", look_together)
     with Store.open(url) as other, ThreadPoolExecutor(2) as threads:
         begin(other, "run-2", scope)
         first = threads.submit(claim, store, mine, owner="mine")

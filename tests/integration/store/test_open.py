@@ -1,4 +1,4 @@
-"""What can be opened and what is refused, with which settings, and how an older store becomes a newer one."""
+"""What can be opened and what is refused, and with which settings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine
 
-from store import Store, StoreError, migrations, schema
+from store import Store, StoreError
 from store.connection import connect, journal_mode, sqlite_library
 from tests.support.postgres import PostgresServer
-from tests.support.store_steps import SCOPE, begin, claim, pay
-
-FIRST_SCHEMA = Path(__file__).with_name("store_schema_1.sql")
+from tests.support.store_steps import begin, claim, pay
 
 
 def test_parent_folders_are_made_and_a_plain_path_is_a_store(tmp_path: Path) -> None:
@@ -178,22 +176,6 @@ def test_a_folder_and_a_path_below_a_file_are_refused(tmp_path: Path) -> None:
         Store.open(str(tmp_path / "file" / "store.sqlite"))
 
 
-def test_the_migrations_create_what_the_queries_expect(store: Store) -> None:
-    found = inspect(store.engine)
-    assert set(found.get_table_names()) == set(schema.metadata.tables)
-    for table in schema.metadata.tables.values():
-        columns = {column["name"]: column["nullable"] for column in found.get_columns(table.name)}
-        primary = found.get_pk_constraint(table.name)["constrained_columns"]
-        assert set(columns) == {column.name for column in table.columns}
-        assert primary == [column.name for column in table.primary_key]
-        for column in table.columns:
-            assert columns[column.name] == column.nullable or column.primary_key
-        references = {
-            (key["constrained_columns"][0], key["referred_table"]) for key in found.get_foreign_keys(table.name)
-        }
-        assert references == {(key.parent.name, key.column.table.name) for key in table.foreign_keys}
-
-
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     path.touch()
@@ -202,49 +184,19 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
         assert claim(store, ["a"]).granted == {"a": 1}
 
 
-def test_a_store_of_the_first_schema_still_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(FIRST_SCHEMA.read_text(encoding="utf-8"))
-    with Store.open(str(path)) as store:
-        assert store.answers.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
-        assert store.runs.spent(SCOPE) == (300_000, 0)
-        assert [
-            (line.run_id, line.paid_calls, line.cached_calls, line.unknown_calls) for line in store.costs.lines()
-        ] == [
-            ("run-1", 2, 0, 1),
-            ("run-2", 0, 1, 0),
-        ]
-        begin(store, "run-3")
-        assert claim(store, ["a", "c"], run_id="run-3").granted == {"c": 2}
-        assert store.check.problems() == []
-
-
-def test_an_older_store_is_brought_to_the_newest_schema_once(store: Store) -> None:
-    begin(store)
-    pay(store, ["a"])
-    later = (*migrations.STEPS, ("CREATE TABLE added (id {id})", "ALTER TABLE runs ADD COLUMN note TEXT"))
-    for _ in range(2):
-        with store.engine.execution_options(writes=True).begin() as connection:
-            migrations.migrate(connection, "it", later)
-            assert migrations.schema_version(connection, "it", later) == len(later)
-    assert "added" in inspect(store.engine).get_table_names()
-    assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
-
-
-def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store) -> None:
-    broken = (*migrations.STEPS, ("CREATE TABLE added (id {id})", "NO SUCH STATEMENT"))
-    with pytest.raises(Exception, match="syntax"), store.engine.execution_options(writes=True).begin() as connection:
-        migrations.migrate(connection, "it", broken)
-    with store.engine.begin() as connection:
-        assert migrations.schema_version(connection, "it") == len(migrations.STEPS)
-        assert "added" not in inspect(connection).get_table_names()
-
-
-def test_a_store_of_a_newer_schema_is_refused_and_left_as_it_is(store: Store, store_url: str) -> None:
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("UPDATE twothirds_schema SET version = version + 1", r"\d+"),
+        ("UPDATE twothirds_schema SET version = version - 1", r"\d+"),
+        ("DELETE FROM twothirds_schema", "unknown"),
+    ],
+    ids=["newer", "older", "none"],
+)
+def test_a_store_of_another_schema_is_refused(store: Store, store_url: str, statement: str, found: str) -> None:
     with store.engine.execution_options(writes=True).begin() as connection:
-        connection.exec_driver_sql("UPDATE twothirds_schema SET version = 99")
-    with pytest.raises(StoreError, match=r"has schema 99, this program knows up to \d+: update the program") as refused:
+        connection.exec_driver_sql(statement)
+    with pytest.raises(StoreError, match=rf"has schema {found}, this program has \d+: use the program") as refused:
         Store.open(store_url)
     assert "\n" not in str(refused.value)
 

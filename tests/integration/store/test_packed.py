@@ -17,11 +17,11 @@ from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
 from store.ledger.answers import KeptAnswers
-from store.ledger.claims.granting import ClaimTerms, Request
+from store.ledger.granting import ClaimTerms, Request
 from store.packed import NewClaim, PackTerms, all_packed_claims, claim_packs, unpack
 from store.packed.claims import LEAST
 from store.packed.content import MOST
-from store.schema import UNKNOWN, answers, charges, metadata, packed_claims, packed_keys, packs
+from store.schema import UNKNOWN, answers, charges, packed_claims, packed_keys, packs
 from tests.integration.conftest import Clock
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, pay, record
@@ -74,21 +74,6 @@ def test_many_labels_of_one_example_are_several_rows(store: Store) -> None:
     assert set(store.answers.lookup(keys)) == set(keys)
 
 
-def test_what_is_answered_in_parts_is_packed_in_parts(store: Store) -> None:
-    begin(store)
-    claim(store, LABELS, sending=10)
-    for part in (LABELS[2:5], LABELS[:1], LABELS[8:]):
-        store.answers.record("run-1", [record(key, 1, says=key[-1]) for key in part])
-        assert store.check.problems() == []
-    assert rows(store, packed_claims, packs) == [1, 3]
-    assert store.runs.spent(SCOPE) == (6 * PRICE, 4 * PRICE)
-    rest = [LABELS[1], *LABELS[5:8]]
-    store.answers.record("run-1", [record(key, 1, says=key[-1]) for key in rest])
-    assert rows(store, packed_claims, packs, charges) == [0, 4, 0]
-    assert store.answers.lookup(LABELS) == {key: {"verdict": key[-1]} for key in LABELS}
-    assert store.check.problems() == []
-
-
 def test_an_answer_is_kept_as_it_was_given_whatever_it_holds(store: Store) -> None:
     begin(store)
     granted = claim(store, LABELS, sending=10).granted
@@ -116,27 +101,6 @@ def test_a_commit_whose_acknowledgement_was_lost_may_be_repeated(store: Store) -
     assert store.answers.record("run-1", said) == {}
     assert store.answers.record("run-1", said) == {one.key: one.answer for one in said}
     assert store.runs.spent(SCOPE) == (10 * PRICE, 0)
-    assert store.check.problems() == []
-
-
-def test_claims_of_others_are_held_until_their_lease_ends_and_what_was_sent_stays_spent(
-    store: Store, clock: Clock
-) -> None:
-    begin(store)
-    begin(store, "run-2", scope="another")
-    claim(store, LABELS, owner="slow", sending=4)
-    other: dict[str, Any] = {"owner": "quick", "run_id": "run-2", "scope": "another"}
-    assert claim(store, LABELS[:2] + LABELS[8:], **other).held == LABELS[:2] + LABELS[8:]
-    assert store.claims.mark_leaving("quick", dict.fromkeys(LABELS, 5)) == set()
-    assert store.claims.mark_leaving("slow", {LABELS[0]: 7}) == {LABELS[0]}
-    clock.now += LEASE + 1
-    assert claim(store, LABELS, **other).granted == dict.fromkeys(LABELS, 2)
-    assert store.runs.spent(SCOPE) == (3 * PRICE + 7, 0)
-    assert store.check.problems() == []
-    store.answers.record("run-1", [record(key, 1, says="late") for key in LABELS[:4]])
-    store.answers.record("run-2", [record(key, 2, says="quick") for key in LABELS])
-    assert {one["verdict"] for one in store.answers.lookup(LABELS[:4]).values()} == {"late"}
-    assert (store.runs.spent(SCOPE), store.runs.spent("another")) == ((4 * PRICE, 0), (10 * PRICE, 0))
     assert store.check.problems() == []
 
 
@@ -332,10 +296,6 @@ def test_two_that_claim_the_same_labels_at_once_never_both_get_one(store: Store)
         thread.join()
     assert sorted(key for granted in got for key in granted) == sorted(keys)
     assert store.check.problems() == []
-
-
-def test_every_table_of_packs_is_copied() -> None:
-    assert {"packed_keys", "packed_claims", "packs", "packed_uses", "question_forms"} <= set(metadata.tables)
 
 
 def test_requests_that_leave_together_are_marked_each_for_its_owner(store: Store) -> None:

@@ -20,8 +20,8 @@ from tests.support.store_steps import begin, claim
 SUSPENDED = """
 import json, os, signal, sys
 from store import Store
-import store.connection, store.ledger.claims.claims
-from store.ledger.balances import locked_balance
+import store.connection, store.ledger.claims
+from store.ledger.books import locked_balance
 from tests.support.store_steps import begin, claim
 store.connection.LIMITS["idle_in_transaction_session_timeout"] = "1s"
 opened = Store.open(sys.argv[1], patience=0.5)
@@ -36,7 +36,7 @@ def lock_and_stop(connection, scope):
         os.kill(os.getpid(), signal.SIGSTOP)
     return balance
 
-store.ledger.claims.claims.locked_balance = lock_and_stop
+store.ledger.claims.locked_balance = lock_and_stop
 granted = claim(opened, ["a", "b"], owner="suspended").granted
 print(json.dumps({"granted": granted, "tries": len(times)}), flush=True)
 """

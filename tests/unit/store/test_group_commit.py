@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection
 
-from store.transactions import Gathering, GroupCommit, Work
+from store.transactions import BatchExecutor, GroupCommit, Work
 
 NO_CONNECTION = cast("Connection", None)
 
@@ -103,7 +103,7 @@ def test_an_error_that_each_would_meet_alone_fails_all_at_once() -> None:
         may_go_on.wait(120)
         raise ConnectionError("nobody answers")
 
-    together = Gathering(unreachable, fails_all=(ConnectionError,))
+    together = BatchExecutor(unreachable, fails_all=(ConnectionError,))
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(together.put, 0)]
         assert begun.wait(120)
@@ -126,7 +126,7 @@ def test_after_several_at_once_the_first_waits_for_the_others() -> None:
         done.append(items)
         return items
 
-    together = Gathering(note, delay=120.0)
+    together = BatchExecutor(note, delay=120.0)
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(together.put, 0)]
         assert begun.wait(120)
@@ -142,7 +142,7 @@ def test_after_several_at_once_the_first_waits_for_the_others() -> None:
 
 
 def test_a_first_thread_that_is_interrupted_while_it_waits_hands_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    together = Gathering[int, int](list, delay=120.0)
+    together = BatchExecutor[int, int](list, delay=120.0)
     together._were_several = True
     waits, may_interrupt = threading.Event(), threading.Event()
     wait = threading.Event.wait

@@ -19,7 +19,7 @@ from models.people.human import HumanOracle
 from models.recorded import Recorded
 from store import Store
 from store.review.leases import LeaseTerms
-from store.review.mturk import Hit
+from store.review.mturk import Hit, unconfirmed
 from tests.integration.conftest import Clock
 from tests.support.made import texts
 
@@ -84,8 +84,9 @@ def posted(store: Store, turk: tuple[Any, Stubber]) -> Hit:
 
 def work(store: Store, hit: Hit, worker: str, assignment: str) -> None:
     """What the page does when a worker answers."""
-    who = store.queue.people.add(f"mturk {worker}", "worker").id
-    shown = store.queue.mturk.lease_items(who, hit.items)
+    name = f"mturk {worker}"
+    who = store.queue.people.add(unconfirmed(name, assignment), "worker").id
+    shown = store.queue.mturk.lease_items(who, hit.items, name)
     store.queue.votes.give(who, {one.id: {"verdict": "yes"} for one in shown}, submission=assignment, held=True)
 
 

@@ -1,16 +1,29 @@
 """What becomes of requests for claims: which question is free, held, answered or beyond the budget, and the rows of
-those that are granted."""
+those that are granted.
+
+A provider's batch lives on without the process that sent it, and so does what it may cost. What a question in a batch
+keeps spent (an unknown charge with `batch`) becomes the reservation of whoever claims it next."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Text, bindparam, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Double,
+    Text,
+    bindparam,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
-from store.ledger.balances import Balance
-from store.ledger.batches import InBatch
+from store.ledger.books import CHARGE, Balance, Charge, add_to_balances, book, lock_free_scopes
 from store.ledger.runs import RunRow
 from store.packed import (
     PACKED_FENCE,
@@ -23,8 +36,8 @@ from store.packed import (
     packed_claims_of,
     packed_times,
 )
-from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
-from store.sql import PreparedStatement, given, insert_or_nothing, listed
+from store.schema import CLAIMED, LIVE, PAID, RELEASED, SENT, UNKNOWN, answers, charges, runs, storable
+from store.sql import json_array, or_nothing, values_table
 
 
 class Request(NamedTuple):
@@ -61,14 +74,14 @@ class ClaimTerms(NamedTuple):
 
 _SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
 # Every answer has a charge, so the charges tell which questions are answered.
-_CHARGES = PreparedStatement(
+_CHARGES = (
     select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.answered_at.label("answered"))
     .join(runs, runs.c.id == charges.c.run)
     .outerjoin(answers, answers.c.key == charges.c.key)
-    .where(charges.c.key.in_(listed()))
+    .where(charges.c.key.in_(json_array()))
     .order_by(charges.c.key, charges.c.fence)
 )
-_WANTED = given(
+_WANTED = values_table(
     key=Text, fence=BigInteger, state=Text, in_doubt=BigInteger, oracle=Text, kind=Text, reserved=BigInteger, batch=Text
 )
 _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
@@ -82,8 +95,8 @@ _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
     **{name: literal_column("0") for name in ("cost", "requests", "input_tokens", "output_tokens", "seconds")},
 }
 _INSERT = (
-    insert_or_nothing(charges)
-    .from_select(list(_NEW_CHARGE), select(*_NEW_CHARGE.values()).where(_WANTED.c.fence > 0))
+    insert(charges)
+    .from_select(list(_NEW_CHARGE), or_nothing(select(*_NEW_CHARGE.values()).where(_WANTED.c.fence > 0)))
     .returning(charges.c.key)
 )
 
@@ -94,19 +107,19 @@ class LatestCharge(NamedTuple):
     key: str
     fence: int
     state: str
-    owner: str
-    token: str
-    reserved: int
-    in_doubt: int
-    batch: str | None
-    settled_at: float | None
-    scope: int
-    answered: float | None
+    owner: str = ""
+    token: str = ""
+    reserved: int = 0
+    in_doubt: int = 0
+    batch: str | None = None
+    settled_at: float | None = None
+    scope: int = 0
+    answered: float | None = None
 
 
 def are_known(connection: Connection, keys: Sequence[str]) -> bool:
     """Whether any of these questions was ever claimed. Nothing is locked."""
-    return bool(find_packed(connection, keys) or _CHARGES.rows(connection, {"keys": keys}))
+    return bool(find_packed(connection, keys) or connection.execute(_CHARGES, {"keys": keys}).first())
 
 
 def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, LatestCharge]:
@@ -115,17 +128,22 @@ def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Lat
     found = find_packed(connection, keys)
     latest: dict[str, LatestCharge] = {}
     for key, at in packed_times(connection, found).items():
-        latest[key] = LatestCharge(key, PACKED_FENCE, PAID, "", "", 0, 0, None, at, 0, at)
+        latest[key] = LatestCharge(key, PACKED_FENCE, PAID, settled_at=at, answered=at)
     for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
-        terms = (claim.owner, claim.token)
         for key, reserved, doubt in zip(claim.keys, claim.reserved, claim.in_doubt, strict=True):
-            state = CLAIMED if doubt is None else SENT
             latest[key] = LatestCharge(
-                key, PACKED_FENCE, state, *terms, reserved, doubt or 0, None, None, claim.scope, None
+                key,
+                PACKED_FENCE,
+                state=CLAIMED if doubt is None else SENT,
+                owner=claim.owner,
+                token=claim.token,
+                reserved=reserved,
+                in_doubt=doubt or 0,
+                scope=claim.scope,
             )
     others = [key for key in keys if key not in latest]
     values = {"keys": keys if found else others}
-    rows = _CHARGES.rows(connection, values) if values["keys"] else ()
+    rows = connection.execute(_CHARGES, values) if values["keys"] else ()
     return latest | {row[0]: LatestCharge(*row) for row in rows}
 
 
@@ -141,7 +159,9 @@ def decide(
     """What to do with each request, and the ones that are to be claimed now."""
     result, wanted = Claimed(), dict[str, Request]()
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
-    own = {key: one.spent for key, one in kept.items() if one.scope == scope}  # are paid for: no budget refuses them
+    own = {
+        key: question.spent for key, question in kept.items() if question.scope == scope
+    }  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
         if before is not None and _is_answered(before.answered, request.replaces):
@@ -183,16 +203,19 @@ def insert_claims(
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
     fences, sent = decided.granted, decided.sent
-    texts = {text: storable(text) for text in {one.oracle for one in requests} | {one.kind for one in requests}}
+    texts = {
+        text: storable(text)
+        for text in {question.oracle for question in requests} | {question.kind for question in requests}
+    }
     new = (
-        NewClaim(one.key, texts[one.oracle], texts[one.kind], one.upper_bound, one.key in sent)
-        for one in requests
-        if fences[one.key] == PACKED_FENCE and one.replaces is None
+        NewClaim(question.key, texts[question.oracle], texts[question.kind], question.upper_bound, question.key in sent)
+        for question in requests
+        if fences[question.key] == PACKED_FENCE and question.replaces is None
     )
     packs = group_labels(new)
     lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
-    together = {one.key for pack in packs for one in pack}
-    single = [one for one in requests if one.key not in together]
+    together = {question.key for pack in packs for question in pack}
+    single = [question for question in requests if question.key not in together]
     return (together - lost) | _insert_rows(connection, run, single, decided, terms, kept)
 
 
@@ -207,19 +230,19 @@ def _insert_rows(
     if not requests:
         return set()
     fences, sent = decided.granted, decided.sent
-    lost = claimed_packed(connection, [one.key for one in requests if fences[one.key] == PACKED_FENCE])
+    lost = claimed_packed(connection, [question.key for question in requests if fences[question.key] == PACKED_FENCE])
     rows = [
         (
-            one.key,
-            fences[one.key],
-            *((SENT, one.upper_bound) if one.key in sent else (CLAIMED, 0)),
-            storable(one.oracle),
-            storable(one.kind),
-            one.upper_bound,
-            kept[one.key].batch if one.key in kept else None,
+            question.key,
+            fences[question.key],
+            *((SENT, question.upper_bound) if question.key in sent else (CLAIMED, 0)),
+            storable(question.oracle),
+            storable(question.kind),
+            question.upper_bound,
+            kept[question.key].batch if question.key in kept else None,
         )
-        for one in requests
-        if one.key not in lost
+        for question in requests
+        if question.key not in lost
     ]
     values = {
         "rows": rows,
@@ -231,3 +254,66 @@ def _insert_rows(
         "at": terms.now,
     }
     return set(connection.execute(_INSERT, values).scalars().all())
+
+
+COLLECTABLE_SECONDS = 29 * 86_400.0  # providers delete the results of a batch after 30 days
+
+_OLD = (
+    select(*CHARGE)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(charges.c.key.in_(json_array()))
+    .order_by(charges.c.key, charges.c.fence)
+    .with_for_update(of=charges)
+)
+_RELEASED = values_table(key=Text, fence=BigInteger)
+_RELEASE = (
+    update(charges)
+    .where(charges.c.key == _RELEASED.c.key, charges.c.fence == _RELEASED.c.fence)
+    .values(state=RELEASED, in_doubt=0)
+)
+
+
+class InBatch(NamedTuple):
+    """A question that a batch holds, and what it keeps spent of which scope."""
+
+    fence: int
+    batch: str
+    scope: int
+    spent: int
+    locked: bool = False
+
+
+def unclaimed_in_batches(
+    connection: Connection, latest: Iterable[LatestCharge], ended: Collection[tuple[str, int]], scope: int, now: float
+) -> dict[str, InBatch]:
+    """The questions that nobody has claimed and a batch holds."""
+    found = dict[str, InBatch]()
+    for charge in latest:
+        is_kept = charge.state == UNKNOWN and now - (charge.settled_at or 0.0) < COLLECTABLE_SECONDS
+        is_open = not charge.answered and (is_kept or (charge.key, charge.fence) in ended)
+        if charge.batch is not None and is_open:
+            spent = charge.in_doubt if charge.state == UNKNOWN else charge.reserved
+            found[charge.key] = InBatch(charge.fence, charge.batch, scope=charge.scope, spent=spent)
+    others = {question.scope for question in found.values()} - {scope}
+    locked = {scope, *(lock_free_scopes(connection, others) if others else ())}
+    return {key: question._replace(locked=question.scope in locked) for key, question in found.items()}
+
+
+def move_reservations(connection: Connection, collected: Mapping[str, InBatch], scope: int) -> None:
+    """Release the old rows of questions that are claimed again. In this scope what they kept spent is now reserved; in
+    another one it is given back, for here it was reserved anew."""
+    if not collected:
+        return
+    rows = connection.execute(_OLD, {"keys": sorted(collected)}).all()
+    old = [
+        question
+        for question in map(Charge._make, rows)
+        if question.state == UNKNOWN and question.fence == collected[question.key].fence
+    ]
+    if old:
+        connection.execute(_RELEASE, {"rows": [(question.key, question.fence) for question in old]})
+    book(connection, [(question, question._replace(state=RELEASED, in_doubt=0)) for question in old])
+    add_to_balances(
+        connection,
+        {scope: Balance(0, sum(question.spent for question in collected.values() if question.scope == scope))},
+    )

@@ -28,9 +28,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Connection, Text, bindparam, func, select, update
 
 from store.errors import StoreUnavailable
-from store.ledger.balances import Balance, locked_balance, reserve
-from store.ledger.batches import move_reservations, unclaimed_in_batches
-from store.ledger.claims.granting import Claimed, ClaimTerms, Request, are_known, decide, insert_claims, latest_charges
+from store.ledger.books import Balance, locked_balance, reserve
 from store.ledger.expiry import (
     IS_LIVE,
     LIVE_CLAIMS,
@@ -40,30 +38,41 @@ from store.ledger.expiry import (
     has_expired,
     shorten_leases,
 )
+from store.ledger.granting import (
+    Claimed,
+    ClaimTerms,
+    Request,
+    are_known,
+    decide,
+    insert_claims,
+    latest_charges,
+    move_reservations,
+    unclaimed_in_batches,
+)
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, Runs
 from store.packed import find_packed, mark_packed, take_out_keys, unpack
 from store.schema import LIVE, SENT, charges
-from store.sql import given, listed
-from store.transactions import Clock, Gathering, Transactions, reads, writes
+from store.sql import json_array, values_table
+from store.transactions import BatchExecutor, Clock, Transactions, reads, writes
 
-_OWN_CLAIMS = LIVE_CLAIMS.where(charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner")).with_for_update(
-    of=charges
-)
+_OWN_CLAIMS = LIVE_CLAIMS.where(
+    charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner")
+).with_for_update(of=charges)
 _MARK_SENT = (
     update(charges)
-    .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
+    .where(IS_LIVE, charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner"))
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=charges.c.reserved)
     .returning(charges.c.key)
 )
-_LEAVING = given(key=Text, in_doubt=BigInteger)
+_LEAVING = values_table(key=Text, in_doubt=BigInteger)
 _MARK_LEAVING = (
     update(charges)
     .where(IS_LIVE, charges.c.key == _LEAVING.c.key, charges.c.owner == bindparam("of_owner"))
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=_LEAVING.c.in_doubt)
     .returning(charges.c.key)
 )
-_RAISED = given(key=Text, reserved=BigInteger)
+_RAISED = values_table(key=Text, reserved=BigInteger)
 _RESERVE_MORE = (
     update(charges)
     .where(IS_LIVE, charges.c.key == _RAISED.c.key, charges.c.owner == bindparam("of_owner"))
@@ -71,13 +80,13 @@ _RESERVE_MORE = (
 )
 _NOTE_BATCH = (
     update(charges)
-    .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
+    .where(IS_LIVE, charges.c.key.in_(json_array()), charges.c.owner == bindparam("of_owner"))
     .values(batch=bindparam("in_batch"), lease_until=bindparam("at") + charges.c.lease_seconds)
 )
-_IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(listed()), charges.c.batch.is_not(None)).distinct()
+_IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(json_array()), charges.c.batch.is_not(None)).distinct()
 
 
-LEAVING_TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction
+TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction
 
 
 class _Leaving(NamedTuple):
@@ -91,7 +100,7 @@ class Claims(RunRepository):
     def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
         super().__init__(transactions, clock, runs)
         # Where the store cannot be reached, each would only wait as long again by itself.
-        self._leaving = Gathering(self._mark_together, fails_all=(StoreUnavailable,), delay=LEAVING_TOGETHER_SECONDS)
+        self._leaving = BatchExecutor(self._mark_together, fails_all=(StoreUnavailable,), delay=TOGETHER_SECONDS)
 
     def claim(
         self,
@@ -109,7 +118,7 @@ class Claims(RunRepository):
         The first `sending` of those granted are marked as sent too: the caller sends them next. Expired claims are
         ended first. Once one request exceeds the budget, nothing after it that costs anything is granted."""
         terms = ClaimTerms(owner, uuid.uuid4().hex, lease_seconds, budget, self._clock(), sending)
-        asked = [one if isinstance(one, Request) else Request(*one) for one in requests]
+        asked = [request if isinstance(request, Request) else Request(*request) for request in requests]
         return self._claim(run_id, scope, asked, terms) if asked else Claimed()
 
     @writes
@@ -142,7 +151,7 @@ class Claims(RunRepository):
             result.sent.discard(key)
             result.held.append(key)
         collected = {key: kept[key] for key in sorted(inserted & kept.keys())}
-        own = {key for key, one in collected.items() if one.scope == run.scope}
+        own = {key for key, request in collected.items() if request.scope == run.scope}
         reserve(connection, run.scope, sum(wanted[key].upper_bound for key in inserted - own), terms.budget)
         move_reservations(connection, collected, run.scope)
         return result
@@ -180,10 +189,10 @@ class Claims(RunRepository):
 
     def _mark_together(self, requests: list[_Leaving]) -> list[set[str]]:
         leaving: dict[str, dict[str, int]] = {}
-        for one in requests:
-            leaving.setdefault(one.owner, {}).update(one.in_doubt)
+        for request in requests:
+            leaving.setdefault(request.owner, {}).update(request.in_doubt)
         marked = self._mark_leaving(leaving)
-        return [marked[one.owner] & one.in_doubt.keys() for one in requests]
+        return [marked[request.owner] & request.in_doubt.keys() for request in requests]
 
     @writes
     def _mark_leaving(self, connection: Connection, leaving: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
