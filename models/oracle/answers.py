@@ -107,7 +107,10 @@ class Answer:
             by=data["by"],
             feature=Feature(*data["feature"]) if data["feature"] else None,
             shown=tuple(data["shown"]),
-            more=tuple(NamedFeature(Feature(*words), tuple(shown)) for *words, shown in data.get("more", ())),
+            more=tuple(
+                NamedFeature(Feature(name, definition), tuple(shown))
+                for name, definition, shown in data.get("more", ())
+            ),
             ordered=data.get("ordered", False),
             probability=data["probability"],
             usage=Usage(*data["usage"]),

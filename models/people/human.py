@@ -219,7 +219,9 @@ def _of_vote(question: Question, vote: Vote) -> Answer:
         vote.by,
         feature=Feature(given["name"], given.get("definition", "")) if named else None,
         shown=tuple(given.get("shown", ())),
-        more=tuple(NamedFeature(Feature(*words), tuple(shown)) for *words, shown in given.get("more", ())),
+        more=tuple(
+            NamedFeature(Feature(name, definition), tuple(shown)) for name, definition, shown in given.get("more", ())
+        ),
         ordered=given.get("ordered", False),
         note=given.get("note", ""),
         reason=given.get("reason", ""),

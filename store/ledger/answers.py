@@ -287,7 +287,7 @@ def _replace(connection: Connection, records: Sequence[AnswerRecord], now: float
 def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:
     """All charges of these questions, locked."""
     rows = connection.execute(_CHARGES, {"keys": sorted({record.key for record in records})}).all()
-    return {(row.key, row.fence): Charge(*row) for row in rows}
+    return {(row.key, row.fence): Charge._make(row) for row in rows}
 
 
 def _settlement(record: AnswerRecord) -> list[Any]:

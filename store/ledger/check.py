@@ -54,13 +54,13 @@ _PAGE = (
         answers.c.key,
         answers.c.kind,
         identities.c.oracle,
-        identities.c.digest,
-        type_coerce(identities.c.identity, Text),
-        type_coerce(answers.c.question, Text),
-        type_coerce(answers.c.answer, Text),
+        identities.c.digest.label("identity_digest"),
+        type_coerce(identities.c.identity, Text).label("identity"),
+        type_coerce(answers.c.question, Text).label("question"),
+        type_coerce(answers.c.answer, Text).label("answer"),
         answers.c.cost,
         answers.c.checksum,
-        _BOOKED,
+        _BOOKED.label("booked"),
     )
     .join(identities, identities.c.id == answers.c.identity)
     .order_by(answers.c.id)
@@ -117,7 +117,9 @@ class Check(Repository):
 
     @reads
     def _page(self, connection: Connection, after: int) -> list[StoredAnswer]:
-        return [StoredAnswer(*row) for row in connection.execute(_PAGE.where(answers.c.id > after).limit(1000))]
+        return [
+            StoredAnswer(**row) for row in connection.execute(_PAGE.where(answers.c.id > after).limit(1000)).mappings()
+        ]
 
     @reads
     def orphans(self, connection: Connection) -> Orphans:

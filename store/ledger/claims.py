@@ -106,7 +106,7 @@ class Claims(RunRepository):
         self,
         run_id: str,
         scope: str,
-        requests: Collection[tuple[str, int] | Request],
+        requests: Sequence[Request],
         *,
         owner: str,
         lease_seconds: float,
@@ -118,8 +118,7 @@ class Claims(RunRepository):
         The first `sending` of those granted are marked as sent too: the caller sends them next. Expired claims are
         ended first. Once one request exceeds the budget, nothing after it that costs anything is granted."""
         terms = ClaimTerms(owner, uuid.uuid4().hex, lease_seconds, budget, self._clock(), sending)
-        asked = [request if isinstance(request, Request) else Request(*request) for request in requests]
-        return self._claim(run_id, scope, asked, terms) if asked else Claimed()
+        return self._claim(run_id, scope, requests, terms) if requests else Claimed()
 
     @writes
     def _claim(

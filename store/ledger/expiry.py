@@ -96,7 +96,7 @@ def end_claims(
     its reservation spent in any case, until the batch is collected. Returns the changes of the balances."""
     changes, ended = [], []
     for row in claims:
-        charge = Charge(*row)
+        charge = Charge._make(row)
         state, in_doubt = (UNKNOWN, charge.in_doubt) if charge.state == SENT and not uncharged else (RELEASED, 0)
         if charge.batch is not None:
             state, in_doubt = UNKNOWN, charge.reserved

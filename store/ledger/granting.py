@@ -144,7 +144,7 @@ def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Lat
     others = [key for key in keys if key not in latest]
     values = {"keys": keys if found else others}
     rows = connection.execute(_CHARGES, values) if values["keys"] else ()
-    return latest | {row[0]: LatestCharge(*row) for row in rows}
+    return latest | {row[0]: LatestCharge._make(row) for row in rows}
 
 
 def decide(

@@ -96,7 +96,10 @@ class Housekeeping(Repository):
     @reads
     def _packed_page(self, connection: Connection, before: float, after: str) -> tuple[list[RawReply], str]:
         found, last = packed_replies(connection, before, after)
-        return [RawReply(packs.name, *one) for one in found], last
+        return [
+            RawReply(table=packs.name, id=reply.pack, key=reply.key, answered_at=reply.answered_at, raw=reply.raw)
+            for reply in found
+        ], last
 
     @reads
     def _page(self, connection: Connection, table: Table, before: float, after: int) -> Sequence[Row[Any]]:

@@ -125,7 +125,7 @@ class Runs(Repository):
         """The runs of these scopes, the latest first."""
         columns = (runs.c.run_id, runs.c.status, runs.c.started_at, runs.c.settings)
         query = select(*columns).join(scopes).where(scopes.c.scope.in_([storable(charge) for charge in scopes_named]))
-        return [RunState(*row) for row in connection.execute(query.order_by(runs.c.id.desc()))]
+        return [RunState(**row) for row in connection.execute(query.order_by(runs.c.id.desc())).mappings()]
 
     @reads
     def spent(self, connection: Connection, scope: str) -> tuple[int, int]:
@@ -153,7 +153,7 @@ class Runs(Repository):
         expire_dead_owners(connection, scope, self._clock())
         taken = [runs.c.scope.in_([scope, run.scope]), runs.c.flow == PROBE, runs.c.id != run.run]
         probes = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(*taken).with_for_update(of=charges)
-        moved = [Charge(*row) for row in connection.execute(probes)]
+        moved = [Charge._make(row) for row in connection.execute(probes)]
         if moved:
             connection.execute(
                 _MOVE.values(run=run.run), [{"of_key": charge.key, "of_fence": charge.fence} for charge in moved]

@@ -47,10 +47,12 @@ class Settlements(RunRepository):
     def unsettled(self, connection: Connection, run: str | None = None) -> list[Unsettled]:
         """By run, oracle and kind: of the run with that id, of all runs with that name, or of every run."""
         columns = (runs.c.run_id, runs.c.name, charges.c.oracle, charges.c.kind)
-        summed = select(*columns, func.count(), cast(func.sum(charges.c.in_doubt), BigInteger))
+        summed = select(
+            *columns, func.count().label("calls"), cast(func.sum(charges.c.in_doubt), BigInteger).label("micro")
+        )
         chosen = summed.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, *_of(run))
         grouped = chosen.group_by(runs.c.id, *columns).order_by(runs.c.id, *columns)
-        return [Unsettled(*row) for row in connection.execute(grouped).tuples()]
+        return [Unsettled(**row) for row in connection.execute(grouped).mappings()]
 
     @writes
     def settle(self, connection: Connection, run: str | None, cost: int, reason: str) -> Settlement:
@@ -61,7 +63,7 @@ class Settlements(RunRepository):
         for scope in sorted({row.scope for row in connection.execute(found)}):
             locked_balance(connection, scope)
         locked = found.order_by(charges.c.key, charges.c.fence).with_for_update(of=charges)
-        rows = [Charge(*row) for row in connection.execute(locked)]
+        rows = [Charge._make(row) for row in connection.execute(locked)]
         before = sum(row.in_doubt for row in rows)
         if cost > before:
             raise StoreError(

@@ -152,7 +152,7 @@ def packed_members(connection: Connection, name: str, keys: Collection[str]) -> 
 
 def count_packed(connection: Connection) -> int:
     """How many answers are packed."""
-    return sum(Pack(*row).left.bit_count() for row in connection.execute(_ALL))
+    return sum(Pack._make(row).left.bit_count() for row in connection.execute(_ALL))
 
 
 def packed_times(connection: Connection, found: Mapping[str, PackPlace]) -> dict[str, float]:
@@ -179,7 +179,7 @@ def note_packed_uses(connection: Connection, run: int, scope: int, found: Mappin
     for at in found.values():
         wanted[at.pack] |= 1 << at.place
     numbers = {"keys": sorted(wanted)}
-    about = [Pack(*row) for row in connection.execute(_ABOUT, numbers)] if wanted else []
+    about = [Pack._make(row) for row in connection.execute(_ABOUT, numbers)] if wanted else []
     mine = _places(connection, _USES_OF_RUN, {"of_run": run, **numbers}) if about else {}
     others = any(pack.scope != scope for pack in about)
     in_scope = _places(connection, _USES_IN_SCOPE, {"of_scope": scope, **numbers}) if others else {}
@@ -235,7 +235,7 @@ def forms_of(connection: Connection, contents: Iterable[Content]) -> dict[int, d
 def unpack(connection: Connection, keys: Collection[str]) -> None:
     """Give answers that are packed, their charges and their uses rows of their own."""
     found = find_packed(connection, keys)
-    about = {row.id: Pack(*row) for row in _about(connection, found.values())}
+    about = {row.id: Pack._make(row) for row in _about(connection, found.values())}
     contents = contents_of(connection, about)
     forms = forms_of(connection, contents.values())
     for number, pack in about.items():

@@ -107,7 +107,7 @@ def _stored(connection: Connection, *chosen: Any) -> Iterator[StoredPack]:
     while rows := connection.execute(_PACKS.where(packs.c.id > after, *chosen)).all():
         after = rows[-1].id
         for *columns, content, summed, digest, identity in rows:
-            about = Pack(*columns)
+            about = Pack._make(columns)
             try:
                 read = decode(content)
             except DamagedStore:

@@ -59,9 +59,9 @@ class Content:
         return {**self._columns, "answer": {**self._columns["answer"], name: column}}
 
     def at(self, place: int) -> PackedAnswer:
-        columns = (self._columns[name] for name in ("form", "example", *COUNTS))
-        form, example, *counts = (column[0] if len(column) == 1 else column[place] for column in columns)
-        return PackedAnswer(form, example, self.answer(place), *counts)
+        columns = {name: self._columns[name] for name in ("form", "example", *COUNTS)}
+        values = {name: column[0] if len(column) == 1 else column[place] for name, column in columns.items()}
+        return PackedAnswer(answer=self.answer(place), **values)
 
 
 @dataclass(slots=True)  # not frozen: that would take three times as long, once for each label

@@ -178,7 +178,7 @@ class Leases(Repository):
     @reads
     def held(self, connection: Connection) -> list[HeldPage]:
         """Who has which questions now, the oldest first."""
-        columns = (people.c.name, items.c.queue, items.c.kind)
+        columns = (people.c.name.label("person"), items.c.queue, items.c.kind)
         times = (func.min(votes.c.shown_at).label("since"), func.max(votes.c.lease_until).label("until"))
         query = (
             select(*columns, func.count().label("questions"), *times)
@@ -187,7 +187,7 @@ class Leases(Repository):
             .group_by(*columns)
             .order_by("since")
         )
-        return [HeldPage(*row) for row in connection.execute(query)]
+        return [HeldPage(**row) for row in connection.execute(query).mappings()]
 
     @reads
     def unanswered(self, connection: Connection, person: int, leases: Collection[int]) -> list[LeasedQuestion]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store import Store, StoreError
+from store import Request, Store, StoreError
 from store.ledger.books import reserve
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, record
@@ -19,7 +19,8 @@ def test_requests_are_granted_in_order_while_the_budget_lasts(store: Store) -> N
 
 def test_after_a_refusal_nothing_that_costs_is_granted(store: Store) -> None:
     begin(store)
-    requests = [("dear", 900), ("dearer", 200), ("cheap", 50), ("free", 0)]
+    prices = {"dear": 900, "dearer": 200, "cheap": 50, "free": 0}
+    requests = [Request(key, price) for key, price in prices.items()]
     claimed = store.claims.claim("run-1", SCOPE, requests, owner="o", lease_seconds=LEASE, budget=1000)
     assert (list(claimed.granted), claimed.refused) == (["dear", "free"], ["dearer", "cheap"])
 

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from models.openai.client import SharedLimit
 from models.recorded import Recorded
-from store import Rate, Store
+from store import Rate, Request, Store
 from store.ledger.rates import LONGEST_PAUSE
 from store.review import ReviewQuestion
 from store.review.leases import LONGEST_LEASE, LeaseTerms
@@ -90,7 +90,12 @@ def test_what_is_waited_for_is_said_once(store_url: str, monkeypatch: pytest.Mon
         oracle = Recorded(crowd_of(TRUTH, price=1), store, run_id="r", scope=KEPT)
         asked = labels(3)
         store.claims.claim(
-            "r", KEPT, [(oracle.keys.of(one), 1) for one in asked], owner="other", lease_seconds=0.6, budget=None
+            "r",
+            KEPT,
+            [Request(oracle.keys.of(question), 1) for question in asked],
+            owner="other",
+            lease_seconds=0.6,
+            budget=None,
         )
         assert len(list(oracle.ask(asked))) == 3
         assert said == [

@@ -14,7 +14,7 @@ from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, OracleUnavailable
 from models.prices import Price
 from models.recorded import Recorded
-from store import PROBE, Store, new_owner
+from store import PROBE, Request, Store, new_owner
 from store.schema import charges
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, texts
@@ -152,7 +152,7 @@ def test_a_probe_that_is_under_way_elsewhere_when_the_run_takes_the_account_over
         account, owner = oracle.account, new_owner()
     store.runs.begin("other", account, name="other", flow=PROBE, dataset="", oracle="o", settings={})
     terms: dict[str, Any] = {"owner": owner, "lease_seconds": 60.0, "budget": PROBE_MOST, "sending": 1}
-    fence = store.claims.claim("other", account, [("key", PROBE_MOST)], **terms).granted["key"]
+    fence = store.claims.claim("other", account, [Request("key", PROBE_MOST)], **terms).granted["key"]
     begin(store, "run")
     assert store.runs.take_over(account, "run") == 0
     assert (store.runs.spent("scope of run"), store.runs.spent(account)) == ((0, PROBE_MOST), (0, 0))
