@@ -25,23 +25,23 @@ from discovery.statistics import wilson
 from flows.discover import DiscoverSettings, prepare, run_discovery
 from reports import Run
 from sources import load_dataset
-from tests.support.fake_openai import Habits, LifelikeServer
-from tests.support.fake_openai.lifelike import LifelikeMind, meaning_of
+from tests.support.fake_openai import Failings, LifelikeServer
+from tests.support.fake_openai.lifelike import LifelikeModel, meaning_of
 
 MOST_REPEATED, MOST_MISTAKEN = 1 / 30, 0.01
 QUICK = {"seeds": 1, "queries": 8}
 SHIPPED = ("datasets/faces", "datasets/zoo")
 HABITS = {
-    "": Habits(slow=0.0),
-    ", errors by wording": Habits(slow=0.0, errs_by_wording=True),
-    ", errors by wording, half in other words": Habits(
+    "": Failings(slow=0.0),
+    ", errors by wording": Failings(slow=0.0, errs_by_wording=True),
+    ", errors by wording, half in other words": Failings(
         slow=0.0, errs_by_wording=True, other_words=0.5, repeats_known=0.2
     ),
 }
 
 
 @dataclass(frozen=True)
-class Tally:
+class VoteCounts:
     """Counts of one run or of several."""
 
     counted: int = 0  # features that are interesting and distinct
@@ -51,12 +51,12 @@ class Tally:
     asked: int = 0  # questions whether two mean the same
     labels: int = 0  # that the server was asked for
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: VoteCounts) -> VoteCounts:
         mine, theirs = asdict(self), asdict(other)
-        return Tally(**{name: mine[name] + theirs[name] for name in mine})
+        return VoteCounts(**{name: mine[name] + theirs[name] for name in mine})
 
 
-def tally_of(run: Run, mind: LifelikeMind, asked: int, labels: int) -> Tally:
+def tally_of(run: Run, mind: LifelikeModel, asked: int, labels: int) -> VoteCounts:
     meanings: dict[str, object] = {}
     counted = repeated = different = mistaken = 0
     seen: set[object] = set()
@@ -72,10 +72,12 @@ def tally_of(run: Run, mind: LifelikeMind, asked: int, labels: int) -> Tally:
             counted += 1
             repeated += meaning in seen
             seen.add(meaning)
-    return Tally(counted, repeated, different, mistaken, asked, labels)
+    return VoteCounts(counted, repeated, different, mistaken, asked, labels)
 
 
-def discovered(dataset: str, habits: Habits, seed: int, queries: int, folder: Path, *, asking: bool = True) -> Tally:
+def discovered(
+    dataset: str, habits: Failings, seed: int, queries: int, folder: Path, *, asking: bool = True
+) -> VoteCounts:
     with LifelikeServer(load_dataset(dataset), habits, seed=seed) as server:
         settings = DiscoverSettings(
             dataset=dataset,
@@ -113,8 +115,8 @@ def as_dataset(path: str) -> Iterator[str]:
         yield str(Path(folder) / "examples.csv")
 
 
-def measured(dataset: str, habits: Habits, seeds: int, queries: int, *, asking: bool = True) -> Tally:
-    total = Tally()
+def measured(dataset: str, habits: Failings, seeds: int, queries: int, *, asking: bool = True) -> VoteCounts:
+    total = VoteCounts()
     with as_dataset(dataset) as source:
         for seed in range(seeds):
             with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +124,7 @@ def measured(dataset: str, habits: Habits, seeds: int, queries: int, *, asking: 
     return total
 
 
-def row_of(name: str, total: Tally) -> list[Cell]:
+def row_of(name: str, total: VoteCounts) -> list[Cell]:
     def share(part: int, whole: int) -> str:
         low, high = wilson(part, whole)
         return f"{part} of {whole}: {part / max(whole, 1):.1%} ({low:.1%} to {high:.1%})"
@@ -139,7 +141,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> list[Table]:
     for path in options.matrices:
         read_matrix(path)  # raises before anything is run
-    rows, total = [], Tally()
+    rows, total = [], VoteCounts()
     for words, habits in HABITS.items():
         for dataset in (*SHIPPED, *map(str, options.matrices)):
             tell(Path(dataset).stem + words)

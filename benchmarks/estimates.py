@@ -31,7 +31,7 @@ from flows.enrich.flow import enrich_with
 from models.oracle import MICRO
 from models.prices import Price
 from sources import load_dataset, open_image
-from tests.support.fake_openai import Abilities, Habits, LifelikeServer
+from tests.support.fake_openai import Abilities, Failings, LifelikeServer
 
 FACES, ZOO = "datasets/faces", "datasets/zoo"
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
@@ -171,14 +171,14 @@ def cases(examples: int, queries: int) -> list[Case]:
 
 
 @contextmanager
-def server_of(dataset: str, habits: Habits) -> Iterator[LifelikeServer]:
+def server_of(dataset: str, habits: Failings) -> Iterator[LifelikeServer]:
     with LifelikeServer(load_dataset(dataset), habits, price=PRICE, abilities=Abilities(models=MODELS)) as server:
         yield server
 
 
-def outcome_of(case: Case, folder: Path, habits: Habits | None = None) -> Outcome:
+def outcome_of(case: Case, folder: Path, habits: Failings | None = None) -> Outcome:
     dataset = case.make(folder / "data")
-    with server_of(dataset, habits or Habits(slow=0.0)) as server:
+    with server_of(dataset, habits or Failings(slow=0.0)) as server:
         terms = f"base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
         shared = {"dataset": dataset, "oracle": f"openai:{case.model}?{terms}", "store": str(folder / "store.sqlite")}
         with mock.patch.dict("os.environ", {"XDG_CACHE_HOME": str(folder / "cache")}):

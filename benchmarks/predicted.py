@@ -27,7 +27,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary
 from models.prices import parse_price
 from sources import load_dataset
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 
 PRICE = "0.15,0.60,0.075"  # gpt-4o-mini's
 FEATURES = 33
@@ -85,7 +85,7 @@ def enriched(dataset: Path, folder: Path, noise: float, terms: dict[str, object]
     features, out = folder / f"{uuid4()}.csv", folder / str(uuid4())
     names = common_columns((dataset if dataset.is_dir() else dataset.parent) / "truth.csv", FEATURES)
     feature_list(features, names)
-    habits = Habits(label_noise=noise)
+    habits = Failings(label_noise=noise)
     with LifelikeServer(load_dataset(str(dataset)), habits, price=parse_price(PRICE)) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}&retry_delay=0.05"
         places = {"oracle": oracle, "store": str(folder / f"{uuid4()}.sqlite"), "out": str(out)}

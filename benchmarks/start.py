@@ -19,7 +19,7 @@ from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
 from models.prices import parse_price
 from sources import load_dataset
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 
 FACES = "datasets/faces"
 QUICK = {"rounds": 1}
@@ -79,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> list[Table]:
     rounds, price = range(options.rounds), parse_price("0.15,0.60")
-    with tempfile.TemporaryDirectory() as name, LifelikeServer(load_dataset(FACES), Habits(), price=price) as server:
+    with tempfile.TemporaryDirectory() as name, LifelikeServer(load_dataset(FACES), Failings(), price=price) as server:
         folders = Folders(Path(name))
         try:
             tell("the first run of all")

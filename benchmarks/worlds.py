@@ -21,7 +21,7 @@ class World:
     salience: NDArray[np.float64] | None = None  # how readily each feature comes to mind, where the world says
 
     def crowd(self, kind: str, seed: int) -> Crowd:
-        """As `make_crowd`, but a salience crowd heeds the world's own salience where there is one."""
+        """As `make_crowd`, but a salience crowd applies the world's own salience where there is one."""
         if kind == "salience" and self.salience is not None:
             return WeightedCrowd(self.truth, self.salience)
         return make_crowd(kind, self.truth, seed)

@@ -17,7 +17,6 @@ from discovery.duplicates import (
     normalised,
     same_name,
 )
-from discovery.look import FIRST_LOOK, LOOK_ERROR, LOOK_EVERY, Look, TooLittle, judge, looks, order_to_tell
 from discovery.metrics import (
     LabelMatrix,
     g,
@@ -36,6 +35,16 @@ from discovery.questions import (
     StrategyError,
     differs_clearly,
     valid_columns,
+)
+from discovery.screening import (
+    FIRST_LOOK,
+    LOOK_ERROR,
+    LOOK_EVERY,
+    ScreenedOut,
+    ScreeningStage,
+    judge,
+    looks,
+    order_to_tell,
 )
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

@@ -1,6 +1,6 @@
 """Oracles, all behind `models.oracle`: a folder for each kind of model or people, and what they share."""
 
-from models.keys import QuestionKeys, kept_key
+from models.keys import QuestionKeys, stored_key
 from models.oracle import (
     LATENCIES,
     MICRO,
@@ -50,4 +50,14 @@ from models.oracle import (
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, reserved_at_once, take_over_probe
-from models.voting import Ballot, Computed, Elicited, Labelled, Panel, Poll, SheetWriter, computed_ballots, kept_ballots
+from models.voting import (
+    Ballot,
+    Computed,
+    Elicited,
+    Labelled,
+    Panel,
+    Poll,
+    SheetWriter,
+    computed_ballots,
+    stored_ballots,
+)

@@ -39,7 +39,7 @@ class QuestionKeys:
             yield [self._key(content, sha256(label + digest).hexdigest()) for label in asked]
 
 
-def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+def stored_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The same key, from the identity and the question as the store holds them."""
     from store.ledger import ledger_key
 

@@ -169,7 +169,7 @@ class Panel:
         return places
 
 
-def kept_ballots(
+def stored_ballots(
     recorded: Recorded, features: Sequence[Feature], examples: Sequence[Example], votes: int
 ) -> list[Ballot]:
     """The votes that are kept, as far as they are needed, for `Panel.complete`: of each label up to the first vote that
@@ -184,7 +184,7 @@ def kept_ballots(
         keys = [
             key for some, of_row in zip(wanted.T[rows].tolist(), chosen, strict=True) for key in compress(of_row, some)
         ]
-        verdicts = recorded.kept_verdicts(keys)
+        verdicts = recorded.stored_verdicts(keys)
         if not any(verdicts):
             break
         said = np.zeros(wanted.shape, np.int8)

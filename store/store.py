@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from store.connection import connect, leave, store_name, verify_file
 from store.errors import StoreError
-from store.ledger import Check, Claims, Costs, Housekeeping, KeptAnswers, Rates, Runs, Settlements
+from store.ledger import Check, Claims, Costs, Housekeeping, Rates, Runs, Settlements, StoredAnswers
 from store.metrics import Metrics
 from store.review import Queue
 from store.schema import create_tables
@@ -40,7 +40,7 @@ class Store:
         clock = clock or clock_of(engine)
         self.transactions = Transactions(engine, name, patience=patience, notice=self.notice)
         self.runs = Runs(self.transactions, clock)
-        self.answers = KeptAnswers(self.transactions, clock, self.runs)
+        self.answers = StoredAnswers(self.transactions, clock, self.runs)
         self.claims = Claims(self.transactions, clock, self.runs)
         self.costs = Costs(self.transactions, clock, self.runs)
         self.settlements = Settlements(self.transactions, clock, self.runs)

@@ -3,8 +3,8 @@
 from studio.app import create_studio
 from studio.config import (
     METRICS_PASSWORD,
+    CurationCommand,
     CurationStep,
-    CurationWish,
     EditRefused,
     FormField,
     OracleForm,

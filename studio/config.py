@@ -29,7 +29,7 @@ class EditRefused(Exception):
 
 
 @dataclass(frozen=True)
-class CurationWish:
+class CurationCommand:
     """A change of features as a form states it; `seen` is how many changes the log had when it was shown."""
 
     action: str
@@ -119,7 +119,7 @@ class StudioConfig:
     latest first, and `costs` its books; `metrics` are figures for Prometheus, for who has the password."""
 
     roots: tuple[Path, ...]
-    curate: Callable[[Run, CurationWish], CurationStep]
+    curate: Callable[[Run, CurationCommand], CurationStep]
     steer: Callable[[Path, Mapping[str, Any], str, Callable[[], Collection[str] | None]], str]
     export: Callable[[Run, str], Path]
     invite: Callable[[str, str], str]

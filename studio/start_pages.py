@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 from reports.compare import COMPARISON_JSON
 from reports.enrichment import SUMMARY
 from studio.config import EditRefused, FormField, StartPlan, StudioConfig
-from studio.review import Visit, Visiting, for_role
+from studio.review import RequestContext, Visitor, for_role
 from studio.roles import OWNER, Roles, for_staff
-from studio.runs import Key, Others, Shelf, key_of
+from studio.runs import Key, RunCatalog, TableCatalog, key_of
 from studio.views import StudioTemplates
 
 MOST_SUGGESTED = 50
@@ -31,9 +31,14 @@ class StartPages:
     first button of the form estimates."""
 
     def __init__(
-        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles, others: Others
+        self,
+        config: StudioConfig,
+        templates: StudioTemplates,
+        run_catalog: RunCatalog,
+        roles: Roles,
+        others: TableCatalog,
     ) -> None:
-        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
         self._others, self._starter = others, config.starter
         self._fields = {command: config.starter.fields(command) for command in TITLES}
         self._oracles = {oracle.kind: oracle for oracle in config.starter.oracles()}
@@ -47,41 +52,41 @@ class StartPages:
         return router
 
     @for_role(OWNER)
-    def first(self, visiting: Visiting) -> Response:
-        del visiting
+    def first(self, visitor: Visitor) -> Response:
+        del visitor
         return RedirectResponse("/start/discover", 303)
 
     @for_role(OWNER)
-    def form(self, visiting: Visiting, command: Command, table: str = "") -> Response:
+    def form(self, visitor: Visitor, command: Command, table: str = "") -> Response:
         """With the settings of a table's last night, where one is named."""
         values = {one.name: one.default for one in self._fields[command]}
         known = next((one for one in self._others.tables() if one.key == table), None)
         if known is not None and command == "enrich":
             last = {name: value for name, value in known.summary.settings.items() if name in values}
             values |= {name: _text(value) for name, value in last.items()} | {"out": str(known.folder), "budget": ""}
-        return self._form(visiting, command, values)
+        return self._form(visitor, command, values)
 
     @for_role(OWNER)
-    def start(self, visiting: Visiting, command: Command) -> Response:
+    def start(self, visitor: Visitor, command: Command) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
         fields = self._fields[command]
-        values = {field.name: visiting.form.one(field.name) for field in fields}
-        values["budget"] = values["budget"] or visiting.form.one("agreed")
-        self._take_oracle(visiting, fields, values)
-        if visiting.form.one("add") == "1":
-            return self._form(visiting, command, values)
+        values = {field.name: visitor.form.one(field.name) for field in fields}
+        values["budget"] = values["budget"] or visitor.form.one("agreed")
+        self._take_oracle(visitor, fields, values)
+        if visitor.form.one("add") == "1":
+            return self._form(visitor, command, values)
         try:
-            if visiting.form.one("confirmed") == "1":
+            if visitor.form.one("confirmed") == "1":
                 key = key_of(self._starter.begin(command, values).resolve())
                 return RedirectResponse(f"/live/{key}" if command == "discover" else f"/started/{key}", 303)
-            return self._form(visiting, command, values, plan=self._starter.plan(command, values))
+            return self._form(visitor, command, values, plan=self._starter.plan(command, values))
         except EditRefused as refused:
-            return self._form(visiting, command, values, problem=str(refused), status=422)
+            return self._form(visitor, command, values, problem=str(refused), status=422)
 
     @for_staff
-    def started(self, visiting: Visiting, key: Key) -> Response:
+    def started(self, visitor: Visitor, key: Key) -> Response:
         """What became of an enrichment or a comparison: its page once there is one."""
-        folder = self._shelf.folder(key, STARTED)
+        folder = self._run_catalog.folder(key, STARTED)
         if folder is None:
             raise HTTPException(404)
         runs = self._starter.goes_on(folder)
@@ -89,11 +94,11 @@ class StartPages:
         if address is not None:
             return RedirectResponse(f"{address}{key}", 303)
         said = self._starter.said(folder)
-        return self._templates.page("started.html", who=visiting.who, folder=folder.name, said=said, runs=runs)
+        return self._templates.page("started.html", who=visitor.who, folder=folder.name, said=said, runs=runs)
 
-    def _take_oracle(self, visiting: Visit, fields: list[FormField], values: Values) -> None:
+    def _take_oracle(self, visitor: RequestContext, fields: list[FormField], values: Values) -> None:
         """An oracle that is put together from its kind and parameters goes before one that is written."""
-        kind, form = self._oracles.get(visiting.form.one("oracle_kind")), visiting.form
+        kind, form = self._oracles.get(visitor.form.one("oracle_kind")), visitor.form
         wanted = next((field for field in fields if field.name in ("oracle", "oracles")), None)
         if kind is None or wanted is None:
             return
@@ -104,7 +109,7 @@ class StartPages:
 
     def _form(
         self,
-        visiting: Visit,
+        visitor: RequestContext,
         command: Command,
         values: Values,
         *,
@@ -112,7 +117,7 @@ class StartPages:
         problem: str = "",
         status: int = 200,
     ) -> Response:
-        entries, tables = self._shelf.entries(), self._others.tables()
+        entries, tables = self._run_catalog.entries(), self._others.tables()
         datasets = [*self._starter.datasets(), *(str(one.summary.settings["dataset"]) for one in entries)]
         suggested = {
             "dataset": datasets,
@@ -123,8 +128,8 @@ class StartPages:
         return self._templates.page(
             "start.html",
             status,
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             command=command,
             titles=TITLES,
             fields=self._fields[command],

@@ -15,14 +15,14 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from reports.drawing import share_bar
-from reports.enrichment import SUMMARY, ColumnFigures, ListedTable, Night, column_figures, nights_of
+from reports.enrichment import SUMMARY, ColumnFigures, ListedTable, TableVersion, column_figures, nights_of
 from reports.run import RUN_JSON, RunError
 from sources import name_of
 from store import Cost
 from studio.config import StudioConfig
-from studio.review import Visiting
+from studio.review import Visitor
 from studio.roles import Roles, for_staff
-from studio.runs import Key, Others, Shelf, key_of
+from studio.runs import Key, RunCatalog, TableCatalog, key_of
 from studio.views import StudioTemplates
 
 MICRO = 1_000_000
@@ -32,11 +32,11 @@ ENRICH, CONTRACT = "enrich", "contract"
 
 
 @dataclass(frozen=True)
-class ShownNight:
+class ShownVersion:
     """A version of the table, or a run that has left it as it was."""
 
     at: float
-    night: Night | None
+    night: TableVersion | None
     state: str
     usd: float | None  # None where the store does not know the run
     unknown_usd: float = 0.0
@@ -48,12 +48,17 @@ class ShownNight:
 
 class TablePages:
     def __init__(
-        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles, others: Others
+        self,
+        config: StudioConfig,
+        templates: StudioTemplates,
+        run_catalog: RunCatalog,
+        roles: Roles,
+        others: TableCatalog,
     ) -> None:
-        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
         self._others = others
         self._columns: LRUCache[Path, tuple[tuple[int, int], list[ColumnFigures]]] = LRUCache(OPEN_TABLES)
-        self._nights: dict[Path, Night] = {}
+        self._nights: dict[Path, TableVersion] = {}
         self._lock = threading.Lock()
 
     def router(self) -> APIRouter:
@@ -62,8 +67,8 @@ class TablePages:
         return router
 
     @for_staff
-    def table(self, visiting: Visiting, key: Key) -> Response:
-        folder = self._shelf.folder(key, SUMMARY)
+    def table(self, visitor: Visitor, key: Key) -> Response:
+        folder = self._run_catalog.folder(key, SUMMARY)
         entry = next((table for table in self._others.tables() if table.key == key), None) if folder else None
         if folder is None or entry is None:
             raise HTTPException(404)
@@ -77,7 +82,7 @@ class TablePages:
         nights = shown_nights(versions, runs_of_table(folder, states), costs)
         return self._templates.page(
             "table.html",
-            who=visiting.who,
+            who=visitor.who,
             entry=entry,
             columns=columns,
             bars=[
@@ -104,7 +109,7 @@ class TablePages:
         if not given or not (Path(given) / RUN_JSON).is_file():
             return "", ""
         key = key_of(Path(given).resolve())
-        return Path(given).name, key if self._shelf.folder(key, RUN_JSON) is not None else ""
+        return Path(given).name, key if self._run_catalog.folder(key, RUN_JSON) is not None else ""
 
 
 def runs_of_table(folder: Path, states: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -120,8 +125,8 @@ def runs_of_table(folder: Path, states: Sequence[Mapping[str, Any]]) -> list[Map
 
 
 def shown_nights(
-    versions: Sequence[Night], states: Sequence[Mapping[str, Any]], costs: Sequence[Cost]
-) -> list[ShownNight]:
+    versions: Sequence[TableVersion], states: Sequence[Mapping[str, Any]], costs: Sequence[Cost]
+) -> list[ShownVersion]:
     """The latest first. Runs that left no version are nights too: nothing was new, or the table was refused."""
     paid: dict[str, list[float]] = {}
     for line in costs:
@@ -135,9 +140,9 @@ def shown_nights(
         usd, unknown = paid.get(night.run or "", [0.0, 0.0])
         known = state is not None or night.run in paid
         word = str(state["status"]) if state else "done"
-        nights.append(ShownNight(night.written_at, night, word, usd if known else None, unknown))
+        nights.append(ShownVersion(night.written_at, night, word, usd if known else None, unknown))
     for run_id, state in by_run.items():
         usd, unknown = paid.get(run_id, [0.0, 0.0])
         word = "not as expected" if state["status"] == CONTRACT else str(state["status"])
-        nights.append(ShownNight(float(state.get("ended_at") or state["started_at"]), None, word, usd, unknown))
+        nights.append(ShownVersion(float(state.get("ended_at") or state["started_at"]), None, word, usd, unknown))
     return sorted(nights, key=lambda one: one.at, reverse=True)

@@ -116,10 +116,10 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
     """A model server that knows which words are in a text."""
-    from tests.support.fake_openai import FakeOpenAI, Mind
+    from tests.support.fake_openai import FakeModel, FakeOpenAI
     from tests.support.fake_openai.examples import WORDS
 
-    with FakeOpenAI(Mind(WORDS)) as running:
+    with FakeOpenAI(FakeModel(WORDS)) as running:
         yield running
 
 

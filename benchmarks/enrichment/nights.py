@@ -23,7 +23,7 @@ from flows.enrich.batches import Batch, BatchFuture, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.runners import local_submit
 from flows.enrich.settings import EnrichSettings
-from reports.enrichment import Column, GrowingTable, Meaning, read_table, write_table
+from reports.enrichment import Column, LabelTable, TableSchema, read_table, write_table
 
 MAX_FIRST = 10.0  # seconds until the first question about new pictures
 NIGHTS = ("all new", "nothing new", "1 % new")
@@ -97,8 +97,8 @@ def fill(folder: Path, store: str) -> None:
     write_traits(aside, known[:1], FEATURES)
     enrich_with(settings_of(folder, store, "few"))
     table = read_table(folder / "out")
-    columns = tuple(Column(column.name, column.definition, 0) for column in table.meaning.columns)
-    labelled = GrowingTable(Meaning(1, columns, table.meaning.oracle, table.meaning.votes), known)
+    columns = tuple(Column(column.name, column.definition, 0) for column in table.table_schema.columns)
+    labelled = LabelTable(TableSchema(1, columns, table.table_schema.oracle, table.table_schema.votes), known)
     digests = b"".join(hashlib.sha256((folder / "world" / name).read_bytes()).digest() for name in known)
     labelled.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32)
     labelled.versions = np.ones(len(known), np.int32)

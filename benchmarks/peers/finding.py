@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.asking import Purse
 from benchmarks.peers.job import MODEL, PRICE
-from benchmarks.peers.styles import STYLES, Found
+from benchmarks.peers.styles import STYLES, FoundFeature
 from discovery import UNKNOWN, matches_with_truth
 from flows.discover import DiscoverSettings, prepare, run_discovery
 from models.prices import parse_price
@@ -53,7 +53,7 @@ def found_by(name: str, spec: str, budget: float, seed: int) -> Yield:
         return Yield(found, of, len(result.names), server.summary()["usd"])
 
 
-def style(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, seed: int) -> Found:
+def style(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, seed: int) -> FoundFeature:
     purse = Purse(server.base_url, budget)
     return STYLES[name](purse, dataset.examples, np.random.default_rng(seed))
 
@@ -65,7 +65,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def ours(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, seed: int) -> Found:
+def ours(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, seed: int) -> FoundFeature:
     oracle = f"openai:{MODEL}?base_url={server.base_url}&price={PRICE}&retry_delay=0.05"
     with tempfile.TemporaryDirectory() as folder:
         settings = DiscoverSettings(
@@ -80,4 +80,4 @@ def ours(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, s
         run_discovery(prepare(settings), run_id="run")
         table = pd.read_parquet(Path(folder) / "run" / "labels.parquet").set_index("id")
     values = table.reindex([example.id for example in dataset.examples]).to_numpy(dtype=np.float64, na_value=np.nan).T
-    return Found(list(table.columns), np.where(np.isnan(values), UNKNOWN, values).astype(np.int8))
+    return FoundFeature(list(table.columns), np.where(np.isnan(values), UNKNOWN, values).astype(np.int8))

@@ -23,9 +23,9 @@ from benchmarks.peers.environments import python_of
 from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
 from models.prices import parse_price
 from sources import Dataset, load_dataset
-from tests.support.fake_openai import Habits, Served, WidelyReadServer
+from tests.support.fake_openai import Failings, Served, WidelyReadServer
 
-CALM = Habits(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
+CALM = Failings(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
 LONGEST = 150.0  # seconds that one run may take before it counts as hung
 GRACE = 0.5  # seconds: what was answered so long before a kill has arrived
 
@@ -128,7 +128,7 @@ class Bench:
     per_token: float = 0.005
 
     @contextmanager
-    def served(self, case: Case, habits: Habits = CALM) -> Iterator[WidelyReadServer]:
+    def served(self, case: Case, habits: Failings = CALM) -> Iterator[WidelyReadServer]:
         terms = {"price": parse_price(PRICE), "seed": self.seed, "first": self.first, "per_token": self.per_token}
         with WidelyReadServer(case.dataset, habits, **terms) as server:  # type: ignore[arg-type]
             yield server

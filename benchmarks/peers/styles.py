@@ -28,19 +28,19 @@ Named = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFeature:
     names: list[str]
     labels: NDArray[np.int8]  # features × examples
 
 
-def tags(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:  # noqa: ARG001
+def tags(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> FoundFeature:  # noqa: ARG001
     """List tags for each example, merge them; an example has what it was tagged with."""
     features, listed = _tagged(purse, examples)
     labels = np.array([[int(bool(tags & members)) for tags in listed] for members in features.values()], np.int8)
-    return Found(list(features), labels.reshape(len(features), len(examples)))
+    return FoundFeature(list(features), labels.reshape(len(features), len(examples)))
 
 
-def tags_labelled(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:
+def tags_labelled(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> FoundFeature:
     """The same, but the tags of several examples are then asked of all."""
     features, listed = _tagged(purse, examples)
     counts = {name: sum(bool(tags & members) for tags in listed) for name, members in features.items()}
@@ -48,7 +48,7 @@ def tags_labelled(purse: Purse, examples: Sequence[Example], rng: np.random.Gene
     return labelled(purse, examples, [(name, f"The example shows or mentions {name}.") for name in common], rng)
 
 
-def lloom(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:
+def lloom(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> FoundFeature:
     """Distil every example to bullet points, cluster these, name the concepts of each cluster, merge, label."""
     replies = purse.ask_all(prompts.DISTILL, (shown([example]) for example in examples), prompts.BULLETS)
     bullets = [str(line) for reply in replies if reply for line in reply["bullets"]]
@@ -58,7 +58,7 @@ def lloom(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -
     return labelled(purse, examples, _merged(purse, _named(replies, "concepts")), rng)
 
 
-def visdiff(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:
+def visdiff(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> FoundFeature:
     """Ask what is true more often of one group than of another, for groups drawn at random; merge, label."""
     named, enough = list[Named](), (1 - SHARE) * purse.left
     while purse.left > enough and len(named) < 4 * MOST_FEATURES:
@@ -72,7 +72,7 @@ def visdiff(purse: Purse, examples: Sequence[Example], rng: np.random.Generator)
     return labelled(purse, examples, _merged(purse, named), rng)
 
 
-STYLES: dict[str, Callable[[Purse, Sequence[Example], np.random.Generator], Found]] = {
+STYLES: dict[str, Callable[[Purse, Sequence[Example], np.random.Generator], FoundFeature]] = {
     "tags, merged": tags,
     "tags, merged, then asked of all": tags_labelled,
     "LLooM-style": lloom,
@@ -80,7 +80,9 @@ STYLES: dict[str, Callable[[Purse, Sequence[Example], np.random.Generator], Foun
 }
 
 
-def labelled(purse: Purse, examples: Sequence[Example], features: Sequence[Named], rng: np.random.Generator) -> Found:
+def labelled(
+    purse: Purse, examples: Sequence[Example], features: Sequence[Named], rng: np.random.Generator
+) -> FoundFeature:
     """As many of the features as the money left is likely to pay for, all of them in one request per example."""
     features = features[:MOST_FEATURES]
     order = rng.permutation(len(examples)).tolist()
@@ -96,7 +98,7 @@ def labelled(purse: Purse, examples: Sequence[Example], features: Sequence[Named
     for row, reply in zip(order, replies, strict=False):
         if reply is not None:
             labels[:, row] = [int(bool(reply[f"f{number}"])) for number in range(1, len(features) + 1)]
-    return Found([name for name, _ in features], labels)
+    return FoundFeature([name for name, _ in features], labels)
 
 
 def _tagged(purse: Purse, examples: Sequence[Example]) -> tuple[dict[str, set[str]], list[set[str]]]:

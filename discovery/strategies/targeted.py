@@ -53,7 +53,7 @@ class Targeted:
         self._labels: dict[str, Labels] = {}
         self._asked: set[Comparison] = set()
         self._turn = 0
-        self._in_vain = False
+        self._unanswered = False
 
     @property
     def unresolved(self) -> float:
@@ -63,8 +63,8 @@ class Targeted:
         questions: list[Comparison] = []
         for _ in range(k):
             self._turn += 1
-            unguided = self._in_vain or self._turn % UNGUIDED == 0
-            self._in_vain = False
+            unguided = self._unanswered or self._turn % UNGUIDED == 0
+            self._unanswered = False
             grouped = None if unguided else self._groups()
             questions += [grouped] if grouped else self._unguided.next_questions(1)
         return list(dict.fromkeys(questions))
@@ -75,7 +75,7 @@ class Targeted:
         if question.kind is not Kind.GROUPS:
             self._unguided.learn(question, features, labels)
             return
-        self._in_vain = not new
+        self._unanswered = not new
         for feature, its_labels in new.items():
             self._unguided.know(feature, its_labels)
 

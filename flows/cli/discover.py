@@ -310,8 +310,8 @@ def steer_budget(
     _enter(run, output, "budget", usd=usd)
 
 
-def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
-    from flows.serving import enter_wish
+def _enter(run: str, output: Output, command: str, **fields: Any) -> None:
+    from flows.serving import enter_command
     from reports.run import LIVE, LiveRun
     from sources import Columns, DatasetError, load_dataset
 
@@ -324,8 +324,8 @@ def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
         except DatasetError:
             return None
 
-    said = enter_wish(folder, {"action": wish, **fields}, account_name(), ids)
-    output.print({"wish": wish, **fields, "said": said}, [said])
+    said = enter_command(folder, {"action": command, **fields}, account_name(), ids)
+    output.print({"command": command, **fields, "said": said}, [said])
 
 
 def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> None:

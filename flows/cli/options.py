@@ -208,7 +208,7 @@ def _from_config(path: str) -> dict[str, Any]:
         raise UsageError(f"{path} is not JSON: {remedy}") from None
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if isinstance(settings, dict) and settings is not content:
-        settings.pop("retry_unusable", None)  # a wish for that one time
+        settings.pop("retry_unusable", None)  # a command for that one time
     if not isinstance(settings, dict):
         raise UsageError(f"{path} holds no settings: {remedy}")
     return dict(settings)

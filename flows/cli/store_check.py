@@ -15,7 +15,7 @@ import orjson
 
 from flows.progress import SILENT, Display
 from flows.reviewing import claim_keys
-from models import NO_QUESTION, Answer, in_usd, kept_key
+from models import NO_QUESTION, Answer, in_usd, stored_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest
 
@@ -119,7 +119,7 @@ class _Keys:
         if identity.get("kind") == "mturk":  # paid by the task, not by the question
             return key == f"mturk/bonus/{answer.get('assignment')}" or key in self._of_tasks
         asked, _, _number = key.partition("/withdrawn/")
-        return asked == kept_key(identity, question)
+        return asked == stored_key(identity, question)
 
     @cached_property
     def _of_tasks(self) -> set[str]:

@@ -31,7 +31,7 @@ from models import (
     unlike,
 )
 from models.people import RecordedVotes
-from reports.compare import Contender, Discovered, Named
+from reports.compare import Discovered, Named, Rater
 
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
 
@@ -90,9 +90,7 @@ class Asking:
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}/discovery"))
         return run_discovery(discovery, run_id=run_id, compare=self.compare, label=self.label)
 
-    def contender(
-        self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None
-    ) -> Contender:
+    def rater(self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None) -> Rater:
         prepared, paid = self.prepared, 0
         if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
             compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
@@ -103,7 +101,7 @@ class Asking:
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
         if warning := unlike(asked.oracle, prepared.examples).warning:
             prepared.display.say(warning)
-        return Contender(
+        return Rater(
             asked.name,
             asked.people,
             asked.oracle.identity.to_json(),

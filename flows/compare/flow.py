@@ -62,13 +62,11 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
     key, about = artifact_key("comparison", name), f"Oracles compared on {name}"
     history.tell(publish, key, rows, about, link=link, report=report)
-    for contender in comparison.study.contenders:
-        if contender.lost:
-            raise OracleLost.leaving(prepared.folder, contender.stopped)
-    history.log(
-        *(f"cost: {contender.name} {in_usd(micro_of(contender.paid_usd))}" for contender in comparison.study.contenders)
-    )
-    stopped = next((contender.stopped for contender in comparison.study.contenders if contender.stopped), "")
+    for rater in comparison.study.raters:
+        if rater.lost:
+            raise OracleLost.leaving(prepared.folder, rater.stopped)
+    history.log(*(f"cost: {rater.name} {in_usd(micro_of(rater.paid_usd))}" for rater in comparison.study.raters))
+    stopped = next((rater.stopped for rater in comparison.study.raters if rater.stopped), "")
     if stopped:  # no oracle is lost: a budget is used up
         history.end(BUDGET, stopped, name)
     return {
@@ -88,7 +86,7 @@ def run_comparison(
     prepared.check_folder()
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()
-    contenders = tuple(asking.contender(asked, features, discovered.get(asked.index)) for asked in prepared.oracles)
+    raters = tuple(asking.rater(asked, features, discovered.get(asked.index)) for asked in prepared.oracles)
     if asking.pending:
         raise waits_for(asking.pending)
     settings, dataset = prepared.settings, prepared.dataset
@@ -99,7 +97,7 @@ def run_comparison(
         ids=tuple(example.id for example in prepared.examples),
         features=tuple((feature.name, feature.definition) for feature in features),
         origin=prepared.origin,
-        contenders=contenders,
+        raters=raters,
         truth=prepared.truth(features),
         annotators=settings.annotators,
         accuracy=settings.accuracy,

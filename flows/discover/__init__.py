@@ -8,8 +8,8 @@ from flows.discover.settings import OF_THE_STRATEGY, SUBSET, WORKING_SET, Discov
 if TYPE_CHECKING:
     from flows.discover.findings import Finding, StopReason
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
-    from flows.discover.given import about_of, read_features, with_run_exemplars
-    from flows.discover.live import AddFeature, AskAbout, Veto, WishProblem, read_wish
+    from flows.discover.known import about_of, read_features, with_run_exemplars
+    from flows.discover.live import AddFeature, AskAbout, CommandProblem, Veto, read_command
     from flows.discover.loop import Limits, Loop
     from flows.discover.outcome import Outcome, Savings
     from flows.discover.preparation import RUNS, Prepared, as_rows, prepare
@@ -41,7 +41,7 @@ __getattr__ = on_first_use(
         "flow": "Run discover discover_flow run_discovery run_flow",
         "given": "about_of read_features with_run_exemplars",
         "findings": "Finding StopReason",
-        "live": "AddFeature AskAbout Veto WishProblem read_wish",
+        "live": "AddFeature AskAbout Veto CommandProblem read_command",
         "loop": "Limits Loop",
         "outcome": "Outcome Savings",
         "preparation": "Prepared RUNS as_rows prepare",

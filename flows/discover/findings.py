@@ -28,7 +28,7 @@ from models import (
     OracleError,
     OracleLost,
 )
-from reports.run import GIVEN
+from reports.run import KNOWN
 
 
 class StopReason(StrEnum):
@@ -64,7 +64,7 @@ class KnownFeature:
     after: int = 0
     dropped: str = ""
 
-    question = GIVEN
+    question = KNOWN
     asked: ClassVar[tuple[int, ...]] = ()
     consistent = True
     twin = None
@@ -156,7 +156,7 @@ class Progress:
     waiting: int = 0  # features that were named and are not labelled yet
     repeated: int = 0  # answers that named a feature already known
     nones_in_a_row: int = 0
-    g_given: float = 1.0  # by the features given alone
+    g_known: float = 1.0  # by the features given alone
     g_curve: list[float] = field(default_factory=list)
     unresolved: float = 1.0
     stopped: StopReason | None = None
@@ -191,7 +191,7 @@ class Progress:
 
     @property
     def g(self) -> float:
-        return self.g_curve[-1] if self.g_curve else self.g_given
+        return self.g_curve[-1] if self.g_curve else self.g_known
 
     @property
     def known(self) -> list[KnownFeature | Finding]:

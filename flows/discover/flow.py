@@ -12,13 +12,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.findings import Finding, Progress, StopReason
-from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRest
-from flows.discover.looking import FirstLooks, Sameness
+from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRemaining
 from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.price import forecast_discovery
-from flows.discover.rest import PredictedRest, label_rest, predict_rest
+from flows.discover.remaining import PredictedRemaining, label_rest, predict_remaining
+from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
@@ -154,7 +154,7 @@ def run_discovery(
     if prepared.cheap is not None:
         connect(prepared.cheap)
     prepared.check_folder()
-    prepared.set_wishes_aside()
+    prepared.set_commands_aside()
     with recorded_run(
         store,
         run_id,
@@ -172,7 +172,7 @@ def run_discovery(
         run.spending = spent = Spent(recorded, first)
         waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
         asked = prepared.knowing(waiting)
-        with display.waiting("looking at the examples"):
+        with display.waiting("screening at the examples"):
             warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
         for line in warnings:
             display.say(line)
@@ -184,14 +184,14 @@ def run_discovery(
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
                 live.round(progress, found, recorded.cost)
                 on_round(progress, found)
-                if steering.heed(loop, live):
+                if steering.apply(loop, live):
                     live.round(progress, [], recorded.cost)
 
             steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow, spent.halt)
             loop = _loop(prepared, asked, *_shown(live, compare, label))
             with display.counting(settings.queries, "queries"):
                 progress = loop.run(show)
-            watched = WatchedRest(len(prepared.rest), steering, loop, live, lambda: spent.cost)
+            watched = WatchedRemaining(len(prepared.rest), steering, loop, live, lambda: spent.cost)
             rest, predicted = _label_others(prepared, asked, progress, label, first, watched)
             live.end(progress)
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
@@ -212,7 +212,7 @@ def run_discovery(
             predicted=predicted,
             given=prepared.given,
             cheap=first,
-            steered=steering.heeded,
+            steered=steering.applied,
         )
         outcome.write(prepared.folder)
         steering.settle()
@@ -223,14 +223,19 @@ def run_discovery(
 
 
 def _label_others(
-    prepared: Prepared, oracle: Oracle, progress: Progress, label: Labelling, first: Oracle | None, watched: WatchedRest
-) -> tuple[list[Ballot], PredictedRest | None]:
+    prepared: Prepared,
+    oracle: Oracle,
+    progress: Progress,
+    label: Labelling,
+    first: Oracle | None,
+    watched: WatchedRemaining,
+) -> tuple[list[Ballot], PredictedRemaining | None]:
     """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
     if progress.stopped is StopReason.STOPPED or not prepared.rest:
         return [], None
     if prepared.settings.agree is not None:
         with watched:
-            return predict_rest(prepared, oracle, progress, label, first, watched)
+            return predict_remaining(prepared, oracle, progress, label, first, watched)
     if prepared.settings.label_rest:
         with watched:
             return label_rest(prepared, oracle, progress, label, watched), None
@@ -289,9 +294,9 @@ def _loop(
         exemplars=settings.exemplars,
         label_every=settings.label_every,
     )
-    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, prepared.labelled, settings.look_every)
+    screening = Screening.with_label(settings.look, settings.seed, panel, label, prepared.labelled, settings.look_every)
     closeness = sentence_closeness()
-    sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
+    duplicates = DuplicateCheck(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     return SteeredLoop(
         strategy=prepared.make_strategy(),
         examples=prepared.compared,
@@ -299,9 +304,9 @@ def _loop(
         compare=partial(compare, panel),
         label=partial(label, panel),
         closeness=closeness,
-        looking=looking,
-        sameness=sameness,
-        given=prepared.given_features,
+        screening=screening,
+        duplicates=duplicates,
+        given=prepared.known_features,
         exclude=settings.excluded,
     )
 

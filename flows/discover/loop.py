@@ -21,7 +21,7 @@ from discovery import (
     same_name,
 )
 from flows.discover.findings import EarlierTwin, Finding, KnownFeature, Progress, StopReason
-from flows.discover.looking import FirstLooks, LabelledFeature, LookedAt, Sameness
+from flows.discover.screening import DuplicateCheck, LabelledFeature, Screened, Screening
 from models import (
     Answer,
     Ballot,
@@ -58,8 +58,8 @@ class Loop:
         compare: Callable[[list[Compare]], Elicited],
         label: Callable[[list[Feature]], Labelled],
         closeness: Closeness | None = None,
-        looking: FirstLooks | None = None,
-        sameness: Sameness | None = None,
+        screening: Screening | None = None,
+        duplicates: DuplicateCheck | None = None,
         *,
         given: Sequence[Feature] = (),
         exclude: Sequence[str] = (),
@@ -70,10 +70,10 @@ class Loop:
         self._compare = compare
         self._label = label
         self._closeness = closeness
-        self._looking = looking
+        self._screening = screening
         self._given = list(given)
         self._exclude = tuple(exclude)
-        self._sameness = sameness
+        self._duplicates = duplicates
         self._in_full: list[LabelledFeature] = []  # what new features may repeat
         self._open: list[tuple[Comparison, Answer]] = []  # answers that are not learned yet
         self._asked_since = 0  # comparisons since the last labels
@@ -127,7 +127,7 @@ class Loop:
             self.progress.given.append(KnownFeature(ballot))
             self._remember(ballot)
             self._strategy.know(ballot.feature.name, ballot.labels)
-        self.progress.g_given = self._g()
+        self.progress.g_known = self._g()
         self.progress.unresolved = self._strategy.unresolved
 
     def _ask(self, comparisons: list[Comparison]) -> None:
@@ -166,16 +166,16 @@ class Loop:
         self.progress.unresolved = self._strategy.unresolved
         return found
 
-    def _labelled(self, new: list[Feature]) -> LookedAt:
+    def _labelled(self, new: list[Feature]) -> Screened:
         if not new:
-            return LookedAt([])
-        if self._looking is None:
+            return Screened([])
+        if self._screening is None:
             labelled = self._label(new)
-            found = LookedAt(labelled.ballots, stopped=labelled.stopped)
+            found = Screened(labelled.ballots, stopped=labelled.stopped)
         else:
             known = [(finding.feature.name, finding.labels) for finding in self.progress.known if not finding.dropped]
             before = self.progress.queries - len(self._open)
-            found = self._looking.of(new, known, before, self._same)
+            found = self._screening.of(new, known, before, self._same)
         if found.stopped is None:
             places = [place for place in range(len(new)) if place not in found.dropped]
             repeated, found.stopped = self._same([found.ballots[place] for place in places])
@@ -183,14 +183,14 @@ class Loop:
         return found
 
     def _same(self, ballots: list[Ballot]) -> tuple[dict[int, Feature], OracleError | None]:
-        if self._sameness is None or not ballots:
+        if self._duplicates is None or not ballots:
             return {}, None
-        new = [LabelledFeature.of(ballot, self._sameness.votes) for ballot in ballots]
-        return self._sameness.among(new, self._in_full, self.progress.contradictions)
+        new = [LabelledFeature.of(ballot, self._duplicates.votes) for ballot in ballots]
+        return self._duplicates.among(new, self._in_full, self.progress.contradictions)
 
     def _remember(self, ballot: Ballot) -> None:
-        if self._sameness is not None:
-            self._in_full.append(LabelledFeature.of(ballot, self._sameness.votes))
+        if self._duplicates is not None:
+            self._in_full.append(LabelledFeature.of(ballot, self._duplicates.votes))
 
     def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
         """`waiting` are names that are not labelled yet."""
@@ -232,7 +232,7 @@ class Loop:
     def _is_excluded(self, name: str) -> bool:
         return any(same_name(name, other) for other in self._exclude)
 
-    def _learn(self, comparison: Comparison, answer: Answer, labelled: LookedAt) -> list[Finding]:
+    def _learn(self, comparison: Comparison, answer: Answer, labelled: Screened) -> list[Finding]:
         """Those of the answer's features that are new."""
         progress = self.progress
         named: dict[str, KnownFeature | Finding] = {}
@@ -271,19 +271,19 @@ class Loop:
     def _g(self) -> float:
         return g(np.stack([finding.labels for finding in self.progress.known]), len(self._examples))
 
-    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: LookedAt) -> Finding:
+    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: Screened) -> Finding:
         same = (place for place, one in enumerate(labelled.ballots) if same_name(one.feature.name, feature.name))
         place = next(same)
         ballot = labelled.ballots[place]
         names = [finding.feature.name for finding in self.progress.known]
         labels = [finding.labels for finding in self.progress.known]
-        checks = self._sameness.answers.pop(ballot.feature, []) if self._sameness else []
+        checks = self._duplicates.answers.pop(ballot.feature, []) if self._duplicates else []
         finding = Finding(ballot.feature, comparison, answer, ballot, None, labelled.dropped.get(place, ""), checks)
         if (repeated := labelled.repeats.get(place)) is not None:
             finding.twin, finding.repeats = EarlierTwin("same", repeated.name), True
         elif twin := find_twin(feature.name, ballot.labels, names, labels, self._closeness):
             other = self.progress.known[twin.other].feature
-            if not (twin.kind == "same" and self._sameness and self._sameness.denied(feature, other)):
+            if not (twin.kind == "same" and self._duplicates and self._duplicates.denied(feature, other)):
                 finding.twin = EarlierTwin(twin.kind, other.name)
         return finding
 

@@ -24,29 +24,29 @@ from discovery import (
     normalised,
 )
 from flows.discover.findings import Finding, KnownFeature, Progress, StopReason
-from flows.discover.given import GivenFeature
-from flows.discover.rest import PredictedRest
+from flows.discover.known import KnownFeatureInput
+from flows.discover.remaining import PredictedRemaining
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
 from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Money, Recorded, Same, in_usd
 from models.people import PeopleAsked, RecordedCrowd
 from reports.run import (
     COMPARISON,
-    GIVEN,
+    KNOWN,
     LABEL,
     DatasetSummary,
-    GivenFeatures,
-    LookedAtOnly,
+    KnownFeatures,
     OracleSummary,
     PerQuestion,
     RunSummary,
     SameFeatures,
+    ScreenedOnly,
     SkippedExample,
     SteeredBy,
     TargetScore,
     TruthScore,
     UnusableAnswers,
-    UnusableTally,
+    UnusableCounts,
     write_run,
 )
 from sources import Dataset
@@ -71,8 +71,8 @@ class Outcome:
     in_all: Totals | None = None  # what all calls of this run have paid together
     warnings: Sequence[str] = ()  # that the reader of the results must know
     target: DiscoveryTarget | None = None
-    predicted: PredictedRest | None = None
-    given: Sequence[GivenFeature] = ()
+    predicted: PredictedRemaining | None = None
+    given: Sequence[KnownFeatureInput] = ()
     cheap: Recorded | RecordedCrowd | None = None  # who labelled first what was not compared
     steered: Sequence[SteeredBy] = ()  # what people wanted while it ran
 
@@ -98,7 +98,7 @@ class Outcome:
                 "consistent": finding.consistent,
                 "twin": str(finding.twin or ""),
                 "look": finding.dropped,
-                "given_by": finding.by,
+                "known_from": finding.by,
                 "cost_usd": cost / MICRO,
             }
             for order, (finding, (interesting, distinct), labels, cost) in enumerate(
@@ -163,7 +163,7 @@ class Outcome:
         if self.predicted is not None:
             parts["predicted"] = self.predicted.to_json()
         if progress.given:
-            parts["given"] = self._given_part()
+            parts["given"] = self._known_part()
         if self.steered:
             parts["steered"] = list(self.steered)
         if (settings.per_question or 1) > 1:
@@ -209,14 +209,14 @@ class Outcome:
 
     @cached_property
     def unusable(self) -> UnusableAnswers:
-        tally = UnusableTally()
+        vote_counts = UnusableCounts()
         for answer in answers_in_order(self.progress, self.rest):
-            if answer.note == GIVEN:
+            if answer.note == KNOWN:
                 continue
             by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
             kind = COMPARISON if isinstance(answer.question, Compare) else LABEL
-            tally.count(by, kind, answer.verdict.value, answer.note)
-        return tally.summary(contradicted=sum(map(_is_contradicted, self.progress.findings)))
+            vote_counts.count(by, kind, answer.verdict.value, answer.note)
+        return vote_counts.summary(contradicted=sum(map(_is_contradicted, self.progress.findings)))
 
     def raise_if_unusable(self, written: Path) -> None:
         """Call it once what was found is written."""
@@ -239,26 +239,26 @@ class Outcome:
             usd_per_feature=round((questions + labels) / found / MICRO, 6),
         )
 
-    def _given_part(self) -> GivenFeatures:
+    def _known_part(self) -> KnownFeatures:
         given, rest = self.progress.given, self.rest[: len(self.progress.given)]
         votes = [answer for one in (*(known.ballot for known in given), *rest) for answer in one.answers]
-        asked = [answer for answer in votes if answer.note != GIVEN]
-        return GivenFeatures(
+        asked = [answer for answer in votes if answer.note != KNOWN]
+        return KnownFeatures(
             features=len(given),
-            labels_taken=len({_cell(answer) for answer in votes if answer.note == GIVEN}),
+            labels_taken=len({_cell(answer) for answer in votes if answer.note == KNOWN}),
             labels_asked=len({_cell(answer) for answer in asked}),
             cost_usd=sum(answer.cost for answer in asked) / MICRO,
-            g=self.progress.g_given,
+            g=self.progress.g_known,
             labels_from={one.feature.name: one.source or "oracle" for one in self.given},
             **({"by": by} if (by := {one.feature.name: one.by for one in given if one.by}) else {}),
         )
 
-    def _looked_at(self) -> LookedAtOnly:
+    def _looked_at(self) -> ScreenedOnly:
         dropped = [finding for finding in self.progress.findings if finding.dropped]
         asked = sum(
             int((finding.ballot.yes + finding.ballot.no + finding.ballot.abstained > 0).sum()) for finding in dropped
         )
-        return LookedAtOnly(
+        return ScreenedOnly(
             first=self.settings.look or 0,
             error=LOOK_ERROR,
             features=len(dropped),

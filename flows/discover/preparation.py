@@ -12,7 +12,7 @@ import numpy as np
 
 from discovery import Comparison, Strategy, StrategyError
 from discovery.strategies import Listed, Targeted
-from flows.discover.given import GivenFeature, digest_of_given, read_given, with_given
+from flows.discover.known import KnownFeatureInput, digest_of_known, read_known, with_known
 from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.errors import UsageError
@@ -42,7 +42,7 @@ class Prepared:
     upload: OutFolder | None = None
     cheap: Oracle | None = None  # labels first what is not compared
     chosen_rows: Sequence[int] | None = None  # of the examples that are compared, in place of a random subset
-    given: tuple[GivenFeature, ...] = ()  # the features to start with
+    given: tuple[KnownFeatureInput, ...] = ()  # the features to start with
 
     @property
     def kind(self) -> str:
@@ -58,7 +58,7 @@ class Prepared:
     @cached_property
     def scope(self) -> str:
         """Depends on the oracle's identity: connect it first."""
-        return self.settings.scope(self.dataset, self.oracle, digest_of_given(self.given))
+        return self.settings.scope(self.dataset, self.oracle, digest_of_known(self.given))
 
     @cached_property
     def folder(self) -> Path:
@@ -75,11 +75,11 @@ class Prepared:
                 "--replace"
             )
 
-    def set_wishes_aside(self) -> None:
+    def set_commands_aside(self) -> None:
         """What people wanted of another run does not steer the one that replaces it."""
-        wishes = self.folder / STEER
-        if wishes.exists() and self._another_run():
-            wishes.replace(wishes.with_name(f"{STEER}.before"))
+        commands = self.folder / STEER
+        if commands.exists() and self._another_run():
+            commands.replace(commands.with_name(f"{STEER}.before"))
 
     def _another_run(self) -> str:
         """How the run that the folder holds differs from this one, in words; empty if it does not, or holds none."""
@@ -138,12 +138,12 @@ class Prepared:
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
 
     @property
-    def given_features(self) -> list[Feature]:
+    def known_features(self) -> list[Feature]:
         return [one.feature for one in self.given]
 
     def knowing(self, oracle: Oracle) -> Oracle:
         """The oracle, asked for no label that is known of the features given."""
-        return with_given(oracle, self.given, self.dataset.examples)
+        return with_known(oracle, self.given, self.dataset.examples)
 
     @property
     def labelled(self) -> int:
@@ -214,12 +214,12 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
 
 def _given(
     settings: DiscoverSettings, dataset: Dataset, target: DiscoveryTarget | None, display: Display
-) -> tuple[GivenFeature, ...]:
+) -> tuple[KnownFeatureInput, ...]:
     """The features to start with. Raises UsageError or RunError."""
     if settings.known is None:
         return ()
     with display.waiting(f"reading {settings.known[:MAX_KNOWN_CHARS]}"):
-        features, remarks = read_given(settings.known, dataset)
+        features, remarks = read_known(settings.known, dataset)
     for line in remarks:
         display.say(line)
     column = f"column {target.column}" if target else ""

@@ -38,12 +38,12 @@ from models import (
     Verdict,
     computed_ballots,
     connect,
-    kept_ballots,
+    stored_ballots,
     take_over_probe,
     unlike,
 )
 from models.predicted import mean_chances
-from reports.run import LABEL, UnusableTally
+from reports.run import LABEL, UnusableCounts
 from sources import (
     Dataset,
     DatasetError,
@@ -80,7 +80,7 @@ class BatchLabels:
         self.paid_calls = 0
         self.cached_calls = 0
         self.cost: Money = 0
-        self.unusable = UnusableTally()
+        self.unusable = UnusableCounts()
         self.unlike = Unlike()
 
     def count(self, answer: Answer, by: str) -> None:
@@ -268,7 +268,7 @@ class Labeller:
             found.count_computed(computed, [oracle.why_not(feature) for feature in features], str(recorded.identity))
             return Labelled(computed.ballots), computed.chances
         if self.settings.agree is None:
-            begun = kept_ballots(recorded, features, examples, votes)
+            begun = stored_ballots(recorded, features, examples, votes)
             found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
             return panel.complete(begun), None
         labelled = panel.label(features)

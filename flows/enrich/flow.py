@@ -53,20 +53,31 @@ from models import (
     take_over_probe,
 )
 from reports.drawing import plural
-from reports.enrichment import GROWING, SUMMARY, Column, Contract, ContractViolated, Meaning, read_table, table_version
+from reports.enrichment import (
+    GROWING,
+    SUMMARY,
+    Column,
+    Contract,
+    ContractViolated,
+    TableSchema,
+    read_table,
+    table_version,
+)
 from reports.run import RunError, TableBusy
 from sources import Example, Rows, examples_in, find_rows, name_of, printable
 from store import Store, StoreError
 from tasks import probed, publish_enrichment
 
 
-def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings) -> Meaning:
-    """The meaning of the version to come."""
+def next_table_schema(
+    old: TableSchema, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings
+) -> TableSchema:
+    """The schema of the version to come."""
     version = old.version + 1
     if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
         _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
         columns = tuple(Column(f.name, f.definition, 0) for f in features)
-        return Meaning(version, columns, identity, settings.votes, corrections=old.corrections)
+        return TableSchema(version, columns, identity, settings.votes, corrections=old.corrections)
     given = {feature.name: feature for feature in features}
     continued = [_continued(column, given.get(column.name), settings) for column in old.columns]
     # Rows of before count as asked for a new feature only if it is filled in for them.
@@ -74,7 +85,7 @@ def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any]
     continued += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
     same = {column.name for column in continued if column.definition == (old.column(column.name) or column).definition}
     certificates = tuple(certificate for certificate in old.certificates if certificate["feature"] in same)
-    return Meaning(version, tuple(continued), identity, settings.votes, certificates, old.corrections)
+    return TableSchema(version, tuple(continued), identity, settings.votes, certificates, old.corrections)
 
 
 def _continued(column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
@@ -237,14 +248,14 @@ class _Job:
         started, settings = time.monotonic(), self.settings
         oracle, store = self.resources.oracle_and_store(settings)
         table = read_table(self.folder)
-        before = table.meaning
+        before = table.table_schema
         complete_history(self.folder, table)
         asked = oracle.identity.to_json() | ({"exemplars": settings.exemplars} if settings.exemplars else {})
-        table.define(next_meaning(before, self.features, asked, settings))
+        table.define(next_table_schema(before, self.features, asked, settings))
         table.correct(corrected_cells(settings.features))
         # A flow that is tried again after a partial table makes the next version.
-        run_id = f"{self.run_id}-{table.meaning.version}"
-        scopes = self._scopes(table.meaning)
+        run_id = f"{self.run_id}-{table.table_schema.version}"
+        scopes = self._scopes(table.table_schema)
         scope = scopes[0]
         with recorded_run(
             store,
@@ -327,10 +338,12 @@ class _Job:
         settings = self.settings.model_copy(update={"oracle": self.settings.cheap, "votes": 1})
         return Labeller(settings, labeller.run_id, labeller.scope, self.resources, labeller.retry_unusable)
 
-    def _scopes(self, meaning: Meaning) -> list[str]:
+    def _scopes(self, table_schema: TableSchema) -> list[str]:
         """Of this version of the table, and of those before it: a run that is resumed may have left a partial table."""
-        first = max(meaning.version - VERSIONS_RESUMED, 0)
-        return [self.settings.scope(self.place, meaning.oracle, at) for at in range(meaning.version, first, -1)]
+        first = max(table_schema.version - VERSIONS_RESUMED, 0)
+        return [
+            self.settings.scope(self.place, table_schema.oracle, at) for at in range(table_schema.version, first, -1)
+        ]
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from flows.discover import (
 )
 from flows.enrich.batches import Batch, BatchLabels, Labeller, Resources, open_oracle
 from flows.enrich.checks import check
-from flows.enrich.flow import next_meaning, table_folder
+from flows.enrich.flow import next_table_schema, table_folder
 from flows.enrich.predict import Predictor
 from flows.enrich.rediscover import limits_of, sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
@@ -90,8 +90,8 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
     out = table_folder(settings.out, writable=False) if settings.out else OutFolder(folder)
     table = read_table(folder)
     # Whether another oracle than before is asked is left to the run: it may have to be probed to know it.
-    same = settings.model_copy(update={"votes": table.meaning.votes}) if table.meaning.columns else settings
-    table.define(next_meaning(table.meaning, features, table.meaning.oracle, same))
+    same = settings.model_copy(update={"votes": table.table_schema.votes}) if table.table_schema.columns else settings
+    table.define(next_table_schema(table.table_schema, features, table.table_schema.oracle, same))
     submit = _CountingSubmit()
     labeller = Labeller(settings, "", "", Resources(display))
     work = Enrichment(table, features, labeller, submit, backfill=settings.backfill, in_flight=1)
@@ -103,7 +103,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
         price, assumed = pricing.price(settings.agree)
         first = pricing.labelled_first(settings.agree)
     known = is_known(oracle)
-    scope = settings.scope(out.place, oracle.identity.to_json(), table.meaning.version) if known else ""
+    scope = settings.scope(out.place, oracle.identity.to_json(), table.table_schema.version) if known else ""
     spent, _ = store.runs.spent(scope) if known else (0, 0)
     return RunForecast(
         dataset=name_of(settings.dataset),

@@ -17,10 +17,10 @@ from flows.enrich.settings import EnrichSettings
 from models import Feature, digest_of
 from models.predicted import (
     Classifiers,
-    KeptClassifiers,
     LabelPool,
     NoVectors,
     PredictedLabels,
+    StoredClassifiers,
     VectorSource,
     embedder_of,
     label_pool,
@@ -146,7 +146,7 @@ class Predictor:
         settings = self.settings
         return digest_of([asked, self.oracle, settings.votes, settings.embedder or "", settings.cheap or ""])
 
-    def _read(self, features: Sequence[Feature]) -> tuple[dict[str, NDArray[Any]] | None, KeptClassifiers | None]:
+    def _read(self, features: Sequence[Feature]) -> tuple[dict[str, NDArray[Any]] | None, StoredClassifiers | None]:
         """Of an earlier night; a file that is missing or damaged counts as none."""
         try:
             with np.load(self.folder / PREDICTOR, allow_pickle=False) as file:
@@ -154,11 +154,11 @@ class Predictor:
                     return None, None
                 state = {name: file[name] for name in file.files}
                 classifiers = Classifiers(state["weights"], state["trust"], state["bias"])
-                return state, KeptClassifiers(classifiers, state["certified"])
+                return state, StoredClassifiers(classifiers, state["certified"])
         except Exception:  # numpy and zipfile raise anything for a file that they did not write
             return None, None
 
-    def _keep(self, features: Sequence[Feature], source: VectorSource, kept: KeptClassifiers) -> None:
+    def _keep(self, features: Sequence[Feature], source: VectorSource, kept: StoredClassifiers) -> None:
         made = kept.classifiers
         arrays = {"weights": made.weights, "trust": made.trust, "bias": made.bias, "certified": kept.certified}
         self._kept = {**source.state(), **arrays, "key": np.array(self._key(features))}

@@ -23,7 +23,7 @@ from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in
 from flows.progress import SILENT, Display, recorded_run, recording
 from flows.reviewing import suspend
 from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd, rows_save
-from reports.enrichment import GrowingTable, read_table
+from reports.enrichment import LabelTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
 from store import Store
@@ -80,18 +80,18 @@ def rediscover_with(
     folder = out.path
     table = read_table(folder)
     asked = deciding(settings.briefed(settings.oracle))
-    purpose = digest_of(["rediscover", out.place, asked, table.meaning.version])
+    purpose = digest_of(["rediscover", out.place, asked, table.table_schema.version])
     oracle, store = open_oracle(settings, purpose, display)
     examples, known = sample_of(settings, table, oracle)
     connect(oracle)
-    scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.meaning.version])
+    scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.table_schema.version])
     name = name_of(settings.dataset)
     record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
     with record(dataset=name, oracle=oracle, settings=settings, display=display) as run:
         book = recording(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
         run.spending = recorded = book(oracle)
         panel = Panel(recorded, examples, settings.votes)
-        strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
+        strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.table_schema.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
         loop = Loop(strategy, examples, limits_of(settings, oracle), partial(compare, panel), partial(label, panel))
@@ -117,10 +117,10 @@ def limits_of(settings: RediscoverSettings, oracle: Oracle) -> Limits:
 
 
 def sample_of(
-    settings: RediscoverSettings, table: GrowingTable, oracle: Oracle
+    settings: RediscoverSettings, table: LabelTable, oracle: Oracle
 ) -> tuple[list[Example], dict[str, Labels]]:
     """Examples that the table has labelled, drawn at random in one pass, and what it says of them."""
-    if not table.meaning.columns:
+    if not table.table_schema.columns:
         raise RunError(f"{settings.table} holds no table: label the data set with `python -m flows enrich` first")
     rng = np.random.default_rng(settings.seed)
     size = settings.examples or (WORKING_SET if rows_save(oracle) else SUBSET)
@@ -138,7 +138,7 @@ def sample_of(
     if len(chosen) < 3:
         raise RunError(f"{settings.table} has labelled {len(chosen)} examples of {settings.dataset}: enrich it first")
     rows = [row for example in chosen if (row := table.row(example.id)) is not None]
-    return chosen, {name: table.column_labels(name)[rows] for name in table.meaning.names}
+    return chosen, {name: table.column_labels(name)[rows] for name in table.table_schema.names}
 
 
 def _new(findings: list[Finding], known: dict[str, Labels]) -> list[Finding]:

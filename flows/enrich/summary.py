@@ -25,9 +25,9 @@ from reports.enrichment import (
     SUMMARY,
     Cells,
     Contract,
-    GrowingTable,
-    Meaning,
+    LabelTable,
     NewVersion,
+    TableSchema,
     schema_of,
     write_history,
     write_refused,
@@ -190,20 +190,20 @@ def summarise(
     settings: EnrichSettings,
     features: list[Feature],
     work: Enrichment,
-    before: Meaning,
+    before: TableSchema,
     seconds: float,
     savings: Savings,
     values: ValueTable,
 ) -> EnrichSummary:
     table, changes, names = work.table, work.changes, [feature.name for feature in features]
-    columns = [table.meaning.names.index(name) for name in names]
+    columns = [table.table_schema.names.index(name) for name in names]
     before_now = work.before, table.labels[changes.new_content]
-    predicted, version = work.predictor.made if work.predictor else [], table.meaning.version
+    predicted, version = work.predictor.made if work.predictor else [], table.table_schema.version
     shares = [[Share.of(labels[:, column]) for column in columns] for labels in before_now]
     return EnrichSummary(
         settings=settings.model_dump(mode="json"),
-        oracle=table.meaning.oracle,
-        version=table.meaning.version,
+        oracle=table.table_schema.oracle,
+        version=table.table_schema.version,
         rows=len(table),
         features=names,
         new_features=[name for name in names if name not in before.names],
@@ -222,9 +222,9 @@ def summarise(
         unknown_calls=changes.unknown_calls,
         unknown_usd=changes.unknown / MICRO,
         predicted_labels=table.predicted_count,
-        corrected_labels=sum(len(table.correctors(column)) for column in range(len(table.meaning.columns))),
+        corrected_labels=sum(len(table.correctors(column)) for column in range(len(table.table_schema.columns))),
         predictions=[made.to_json() for made in predicted],
-        certificates=[*table.meaning.certificates, *(c for made in predicted for c in made.certificates(version))],
+        certificates=[*table.table_schema.certificates, *(c for made in predicted for c in made.certificates(version))],
         attributes={attribute.name: dict(attribute.counts) for attribute in values.attributes},
         saved=savings.to_json(),
         stopped_because=_why_stopped(changes),
@@ -247,38 +247,38 @@ def _why_stopped(changes: Changes) -> str:
     return str(StopReason.BUDGET) if changes.stopped else "done"
 
 
-def complete_history(folder: Path, table: GrowingTable) -> int:
+def complete_history(folder: Path, table: LabelTable) -> int:
     """Write what the history lacks where the last run was killed before it was written; the version up to which it is
     complete then."""
     try:
         written = EnrichSummary.read(folder).history
     except RunError:
         written = 0
-    version = table.meaning.version
+    version = table.table_schema.version
     if written < version:
         last = np.flatnonzero(table.versions[: len(table)] == version)
-        cells = [Cells(last, np.arange(len(table.meaning.columns)))]
+        cells = [Cells(last, np.arange(len(table.table_schema.columns)))]
         write_history(folder, table, NewVersion(run=None, rows=None, cells=cells))
     return version
 
 
 @dataclass(frozen=True)
 class NightOutcome:
-    """Of a pass over the data set that began with a table of the meaning `before`."""
+    """Of a pass over the data set that began with a table of the table_schema `before`."""
 
     folder: Path
     work: Enrichment
-    before: Meaning
+    before: TableSchema
     contract: Contract
     run_id: str
 
     def write(self, summary: EnrichSummary, values: ValueTable) -> EnrichSummary:
         """The table where something has changed and the contract holds, and the summary last."""
         table, changes, before = self.work.table, self.work.changes, self.before
-        new = self.work.predictor.certificates(table.meaning.version) if self.work.predictor else []
-        table.meaning = replace(table.meaning, certificates=(*table.meaning.certificates, *new))
+        new = self.work.predictor.certificates(table.table_schema.version) if self.work.predictor else []
+        table.table_schema = replace(table.table_schema, certificates=(*table.table_schema.certificates, *new))
         moved = bool(changes.rows or changes.dropped)
-        changed = moved or (changes.complete and not before.means_the_same_as(table.meaning))
+        changed = moved or (changes.complete and not before.means_the_same_as(table.table_schema))
         violations = self.contract.violations(table, changes.new_content)
         if violations:
             summary = summary.refused(before.version, len(self.work.before), violations)
@@ -302,9 +302,9 @@ class NightOutcome:
         write_table(self.folder, table)
         schema = json.dumps(schema_of(table), indent=2, ensure_ascii=False)
         replace_file(self.folder / SCHEMA, lambda file: file.write(f"{schema}\n"))
-        kept = table.meaning.keeps_labels_of(self.before)
+        kept = table.table_schema.keeps_labels_of(self.before)
         corrected = table.rows_corrected_since(self.before)
-        rows = [*changes.rows, *corrected] if kept else None  # labels of another meaning are gone from all rows
+        rows = [*changes.rows, *corrected] if kept else None  # labels of another schema are gone from all rows
         predicted_by = ", ".join(self.work.predictor.used) if self.work.predictor else None
         write_history(
             self.folder, table, NewVersion(self.run_id, rows, changes.cells, changes.dropped, predicted_by or None)

@@ -20,8 +20,8 @@ from flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Lab
 from flows.enrich.predict import Predictor
 from models import ExampleChanged, Feature, Money, OracleError, Unlike
 from models.predicted import groups_of, log_odds
-from reports.enrichment import Cells, GrowingTable
-from reports.run import UnusableTally
+from reports.enrichment import Cells, LabelTable
+from reports.run import UnusableCounts
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
 from store.ledger import Totals
@@ -61,7 +61,7 @@ class Changes:
     unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
     unknown: Money = 0  # the most that those may have cost
     remarks: list[str] = field(default_factory=list)  # on how the data set was read
-    unusable: UnusableTally = field(default_factory=UnusableTally)
+    unusable: UnusableCounts = field(default_factory=UnusableCounts)
     unlike: Unlike = field(default_factory=Unlike)
     new_labels: int = 0  # asked of what is added or changed
     new_unknown: int = 0  # of these, without a usable answer
@@ -184,7 +184,7 @@ class Enrichment:
 
     def __init__(
         self,
-        table: GrowingTable,
+        table: LabelTable,
         features: Sequence[Feature],
         labeller: Labeller,
         submit: Submit,
@@ -204,9 +204,9 @@ class Enrichment:
         self.table = table
         self.changes = Changes()
         self.looked_at = 0
-        self._columns = [table.meaning.names.index(feature.name) for feature in features]
+        self._columns = [table.table_schema.names.index(feature.name) for feature in features]
         self._feature_of = dict(zip(self._columns, features, strict=True))
-        self._since = np.array([column.since for column in table.meaning.columns])
+        self._since = np.array([column.since for column in table.table_schema.columns])
         self._labeller, self._submit = labeller, submit
         self._backfill, self._max_in_flight = backfill, in_flight
         self._known = len(table)
@@ -386,7 +386,7 @@ class Enrichment:
             changes.unchanged += 1
             return None
         row = table.row(example.id)
-        version = table.meaning.version
+        version = table.table_schema.version
         if kind is ChangeKind.CHANGED and row is not None:
             self._count_flips(row, columns, labels)
         row = table.put(example.id, example.digest, version)
@@ -441,5 +441,5 @@ class Enrichment:
         for column, label in zip(columns, labels.tolist(), strict=True):
             old = int(self.table.labels[row, column])
             if UNKNOWN not in (old, label) and old != label:
-                name = self.table.meaning.names[column]
+                name = self.table.table_schema.names[column]
                 self.changes.flips[name] = self.changes.flips.get(name, 0) + 1

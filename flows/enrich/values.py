@@ -14,7 +14,7 @@ import numpy as np
 
 from discovery import UNKNOWN
 from discovery.families import open_rows, posterior_of, values_of
-from reports.enrichment import GrowingTable
+from reports.enrichment import LabelTable
 from reports.run import Attribute, RunError, replace_file
 
 NAME = "attributes.parquet"
@@ -53,7 +53,7 @@ class ValueTable:
             reason = " ".join(str(error).split())
             raise RunError(f"{path} is not what enrich wrote ({reason}): move it away, and enrich again") from None
 
-    def grown(self, table: GrowingTable, wanted: Sequence[Attribute]) -> ValueTable:
+    def grown(self, table: LabelTable, wanted: Sequence[Attribute]) -> ValueTable:
         """The rows of a table of labels. Values are kept where neither the content nor the attribute has changed;
         attributes that are not wanted any more keep theirs."""
         digests = [table.digest(row) for row in range(len(table))]
@@ -103,9 +103,9 @@ def _column(name: str) -> str:
     return f"{name} (attribute)" if name in ("id", "digest") else name
 
 
-def _labels(attribute: Attribute, table: GrowingTable) -> np.ndarray[Any, np.dtype[np.int8]]:
+def _labels(attribute: Attribute, table: LabelTable) -> np.ndarray[Any, np.dtype[np.int8]]:
     """Of the features that stand for values, one column each; of one that the table lacks unknown."""
-    known = set(table.meaning.names)
+    known = set(table.table_schema.names)
     columns = [
         table.column_labels(value.feature) if value.feature in known else np.full(len(table), UNKNOWN, np.int8)
         for value in attribute.values

@@ -49,7 +49,7 @@ class CurationRequest:
     store: str | None = None
     dataset: str | None = None
     by: str = ""  # who, where several people share a run
-    seen: int | None = None  # changes in the log that the wish is built on; more are refused as stale
+    seen: int | None = None  # changes in the log that the command is built on; more are refused as stale
 
 
 @dataclass(frozen=True)

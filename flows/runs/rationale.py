@@ -31,10 +31,10 @@ from flows.runs.curate import (
 from models import MICRO, Answer, Feature, OracleError, Question, Verdict, Why, in_usd
 from reports import Run
 from reports.drawing import plural
-from reports.run import Found, Rationale, write_reasons
+from reports.run import FoundFeature, Rationale, write_reasons
 
 Which = Literal["doubtful", "disputed"]
-Cell = tuple[Found, int]  # a feature and a row of the findings
+Cell = tuple[FoundFeature, int]  # a feature and a row of the findings
 LIMIT = 20
 
 
@@ -122,10 +122,10 @@ def chosen_cells(run: Run, which: Which, limit: int) -> list[Cell]:
     return [(run.findings.found[place], int(rows[place][turn])) for turn, place in in_turn[: max(limit, 0)]]
 
 
-def _rows(run: Run, found: Found, which: Which) -> NDArray[np.intp]:
+def _rows(run: Run, found: FoundFeature, which: Which) -> NDArray[np.intp]:
     """Disputed: votes on both sides, or a label that the comparison contradicts. Doubtful: these, and those that were
     nearly otherwise. What a person has corrected is neither."""
-    marked = (found.tally.yes > 0) & (found.tally.no > 0)
+    marked = (found.vote_counts.yes > 0) & (found.vote_counts.no > 0)
     if found.asked is not None:
         place_of = {name: row for row, name in enumerate(run.findings.ids)}
         for names, value in ((found.asked.having, 1), (found.asked.lacking, 0)):
@@ -155,7 +155,7 @@ def _answers(
     return answers, None
 
 
-def _rationale(run: Run, found: Found, row: int, answer: Answer) -> Rationale:
+def _rationale(run: Run, found: FoundFeature, row: int, answer: Answer) -> Rationale:
     return Rationale(
         feature=found.name,
         definition=found.definition,

@@ -92,7 +92,7 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
 
 
 def unguided_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
-    """As many questions as the run's that do not heed its target, on the same terms."""
+    """As many questions as the run's that do not apply its target, on the same terms."""
     return _control("unguided", _unguided_settings(run, dataset, budget), display)
 
 
@@ -201,9 +201,9 @@ def page_lines(page: Page) -> list[str]:
     if page.target:
         lines.append(f"{page.target.column}: {page.target.measure} on {page.target.examples} examples")
         lines += [
-            f"  {estimate.value:5.2f} ({estimate.low:.2f} to {estimate.high:.2f}) {contender.name}"
-            for contender in page.target.contenders
-            for estimate in [contender.estimate]
+            f"  {estimate.value:5.2f} ({estimate.low:.2f} to {estimate.high:.2f}) {rater.name}"
+            for rater in page.target.raters
+            for estimate in [rater.estimate]
         ]
         lines.append("  carried by " + ", ".join(carrier.name for carrier in page.target.carriers[:5]))
     if page.groups:

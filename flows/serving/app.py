@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from flows.discover import WishProblem
+from flows.discover import CommandProblem
 from flows.errors import UsageError
 from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export
@@ -28,7 +28,7 @@ from store.review import ADMIN, REVIEWER
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from studio import CurationStep, CurationWish, Starter
+    from studio import CurationCommand, CurationStep, Starter
 
 MAX_NAME = 80
 DEFAULT = ("runs", "enriched")  # where commands write if nothing else is said
@@ -102,13 +102,13 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
 
 
 def steered(folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None]) -> str:
-    """Enters a wish. Raises EditRefused with the field that is wrong."""
-    from flows.serving.steer import RunOver, enter_wish
+    """Enters a command. Raises EditRefused with the field that is wrong."""
+    from flows.serving.steer import RunOver, enter_command
     from studio import EditRefused
 
     try:
-        return enter_wish(folder, fields, by, ids)
-    except WishProblem as problem:
+        return enter_command(folder, fields, by, ids)
+    except CommandProblem as problem:
         raise EditRefused(str(problem), stale=isinstance(problem, RunOver), field=problem.field) from None
 
 
@@ -149,36 +149,36 @@ def serve_studio(store: Store, settings: StudioSettings, store_url: str) -> None
     serve_app(store, settings.page, make_studio(store, settings, store_url))
 
 
-def planned_or_made(run: Run, wish: CurationWish) -> CurationStep:
+def planned_or_made(run: Run, command: CurationCommand) -> CurationStep:
     """What a change keeps and costs, or its being made. Raises EditRefused with the message for the person."""
     from studio import CurationStep, EditRefused
 
     fresh = Run(run.folder)
     request = CurationRequest(
-        wish.action,
-        [*wish.names],
-        into=wish.into,
-        definitions=[*wish.definitions],
-        keep=wish.keep,
-        ask=wish.ask,
-        confirmed=wish.confirmed,
-        budget=wish.budget,
-        by=wish.by,
-        seen=wish.seen,
+        command.action,
+        [*command.names],
+        into=command.into,
+        definitions=[*command.definitions],
+        keep=command.keep,
+        ask=command.ask,
+        confirmed=command.confirmed,
+        budget=command.budget,
+        by=command.by,
+        seen=command.seen,
     )
     unasked = ""
     try:
         try:
             made = curate(fresh, request)
         except (RunError, OracleError, DatasetError, StoreError) as error:
-            if wish.confirmed or not wish.ask or isinstance(error, StaleEdit):
+            if command.confirmed or not command.ask or isinstance(error, StaleEdit):
                 raise
             made, unasked = curate(fresh, replace(request, ask=False)), str(error)
     except StaleEdit as stale:
         raise EditRefused(str(stale), stale=True) from None
     except (RunError, UsageError, OracleError, DatasetError, StoreError) as error:
         raise EditRefused(str(error)) from None
-    done = wish.action == "undo" or bool(made.data["done"])
+    done = command.action == "undo" or bool(made.data["done"])
     lines = [line for line in made.lines if not line.startswith(("nothing was changed", "done:"))]
-    planned = made.data if wish.action != "undo" else {}
+    planned = made.data if command.action != "undo" else {}
     return CurationStep(lines, planned.get("usd", 0.0), planned.get("calls", 0), done, unasked)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discovery import same_name
-from flows.discover import AddFeature, AskAbout, DiscoverSettings, Veto, WishProblem, read_wish
+from flows.discover import AddFeature, AskAbout, CommandProblem, DiscoverSettings, Veto, read_command
 from flows.errors import UsageError
 from flows.serving.process import validated
 from models.prompting import sounds_like_an_instruction
@@ -16,34 +16,34 @@ from reports.curation import append_events, now
 from reports.run import LIVE, STEER, LiveRun, RunError, RunSummary
 
 ONLY_RUNNING = ("stop", "budget")
-ENTERED = "entered: it is heeded after this question"
-LATER = "entered: it is heeded when the discovery goes on"
+ENTERED = "entered: it is applied after this question"
+LATER = "entered: it is applied when the discovery goes on"
 
 
-class RunOver(WishProblem):
-    """Nothing heeds a wish any more."""
+class RunOver(CommandProblem):
+    """Nothing applies a command any more."""
 
 
-def enter_wish(
+def enter_command(
     folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None] = lambda: None
 ) -> str:
-    """Enter a wish in the log of a run, and say when it is heeded. `ids` are those of the data set, None where it
-    cannot be read. Raises WishProblem, RunOver."""
-    wish = read_wish({**fields, "by": by, "at": now()})
+    """Enter a command in the log of a run, and say when it is applied. `ids` are those of the data set, None where it
+    cannot be read. Raises CommandProblem, RunOver."""
+    command = read_command({**fields, "by": by, "at": now()})
     live = LiveRun(folder / LIVE)
     if not live.path.is_file():
         raise RunOver("action", f"{folder} is no discovery that runs: give the folder of one")
     goes_on = live.goes_on
-    if not goes_on and (wish.action in ONLY_RUNNING or _is_finished(folder, live)):
+    if not goes_on and (command.action in ONLY_RUNNING or _is_finished(folder, live)):
         raise RunOver("action", "the discovery is not running any more: change its features in the run, or go on")
-    match wish:
+    match command:
         case Veto():
-            _check_known(wish, live)
+            _check_known(command, live)
         case AddFeature():
-            _check_new(wish, live)
+            _check_new(command, live)
         case AskAbout():
-            _check_examples(wish.examples, live, ids)
-    append_events(folder / STEER, lambda _: [wish.model_dump(mode="json")])
+            _check_examples(command.examples, live, ids)
+    append_events(folder / STEER, lambda _: [command.model_dump(mode="json")])
     return ENTERED if goes_on else LATER
 
 
@@ -54,23 +54,23 @@ def _is_finished(folder: Path, live: LiveRun) -> bool:
         return False
 
 
-def _check_known(wish: Veto, live: LiveRun) -> None:
+def _check_known(command: Veto, live: LiveRun) -> None:
     known = {" ".join(name.split()) for name in live.names()}
-    if wish.name not in known:
-        near = difflib.get_close_matches(wish.name, known, n=1)
+    if command.name not in known:
+        near = difflib.get_close_matches(command.name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "the page shows those there are"
-        raise WishProblem("name", f"there is no feature {wish.name}: {hint}")
+        raise CommandProblem("name", f"there is no feature {command.name}: {hint}")
 
 
-def _check_new(wish: AddFeature, live: LiveRun) -> None:
-    for field, text in (("name", wish.name), ("definition", wish.definition)):
+def _check_new(command: AddFeature, live: LiveRun) -> None:
+    for field, text in (("name", command.name), ("definition", command.definition)):
         if sounds_like_an_instruction(text):
-            raise WishProblem(field, "it reads like an instruction to whoever answers: say what can be seen or read")
+            raise CommandProblem(field, "it reads like an instruction to whoever answers: say what can be seen or read")
     for name in live.names():
-        if same_name(name, wish.name):
-            raise WishProblem("name", f"there is a feature {name} already: choose another name")
-    if any(same_name(name, wish.name) for name in live.vetoed()):
-        raise WishProblem("name", f"{wish.name} was vetoed: choose another name")
+        if same_name(name, command.name):
+            raise CommandProblem("name", f"there is a feature {name} already: choose another name")
+    if any(same_name(name, command.name) for name in live.vetoed()):
+        raise CommandProblem("name", f"{command.name} was vetoed: choose another name")
 
 
 def _check_examples(wanted: Sequence[str], live: LiveRun, ids: Callable[[], Collection[str] | None]) -> None:
@@ -79,7 +79,7 @@ def _check_examples(wanted: Sequence[str], live: LiveRun, ids: Callable[[], Coll
     missing = next((id_ for id_ in wanted if known is not None and id_ not in known), None)
     if missing is not None:
         where = f"the {len(compared):,} examples that it compares" if compared is not None else "the data set"
-        raise WishProblem("examples", f"{missing} is not among {where}: choose another one")
+        raise CommandProblem("examples", f"{missing} is not among {where}: choose another one")
 
 
 def settings_again(folder: Path, values: Mapping[str, str], store: str) -> DiscoverSettings:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from models.keys import kept_key
+from models.keys import stored_key
 from models.openai.bounds import Bounds
 from models.openai.client import FREE, Attempts, Endpoint, Reply
 from models.openai.config import OpenAIConfig
@@ -143,7 +143,7 @@ class _ProbeAttempts:
     async def leaving(self) -> None:
         if not self._key:
             self._question = self._account.question()
-            key = kept_key(self._account.identity.to_json(), self._question)
+            key = stored_key(self._account.identity.to_json(), self._question)
             self._fence = await asyncio.to_thread(self._account.claim, self._store, key, self._most)
             self._key = key
 

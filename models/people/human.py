@@ -139,7 +139,7 @@ class HumanOracle:
         )
 
     def _pending(self, standing: dict[str, Standing]) -> AnswersPending:
-        undecided = [one for one in standing.values() if not one.given_up and one.ruling is None]
+        undecided = [one for one in standing.values() if not one.abandoned and one.ruling is None]
         open_ones = [one for one in undecided if len(one.given) < one.votes]
         missing = sorted({one.votes - len(one.given) for one in open_ones})
         votes = f"{missing[0]} to {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
@@ -204,7 +204,7 @@ def _answer(question: Question, standing: Standing) -> tuple[Answer | None, Vote
     vote = standing.ruling or standing.given.get(question.voter)
     if vote is not None:
         return _of_vote(question, vote), vote
-    if standing.given_up:
+    if standing.abandoned:
         return Answer(question, Verdict.REFUSED, "nobody", note="skipped, or not answered by the deadline"), None
     return None, None
 

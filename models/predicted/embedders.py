@@ -60,7 +60,7 @@ class NoVectors:
         return {}
 
 
-class KeptVectors:
+class StoredVectors:
     """Vectors of contents, computed once."""
 
     def __init__(self, computes: _Computes, cache: Path | None) -> None:
@@ -97,17 +97,17 @@ def embedder_of(
     """`model` is a folder or a hub id, `contrastive[:MODEL]`, or None for statistics of the texts or pictures."""
     pictures = bool(examples) and examples[0].image is not None
     if model is None:
-        return KeptVectors(_Pixels(), cache) if pictures else TermVectors.of(examples, state)
+        return StoredVectors(_Pixels(), cache) if pictures else TermVectors.of(examples, state)
     kind, _, named = model.partition(":")
     if kind == "contrastive":
-        return KeptVectors(_Contrastive(find_model(named or str(SHIPPED))), cache)
+        return StoredVectors(_Contrastive(find_model(named or str(SHIPPED))), cache)
     files = find_model(model)
     transformers: Any = import_module("transformers")
     with explained(f"model {files.name!r} cannot be loaded"):
         config = transformers.AutoConfig.from_pretrained(files.location, revision=files.revision)
     if hasattr(config, "text_config") and hasattr(config, "vision_config"):
-        return KeptVectors(_Contrastive(files), cache)
-    return KeptVectors(_Vision(files) if pictures else _Sentences(files), cache)
+        return StoredVectors(_Contrastive(files), cache)
+    return StoredVectors(_Vision(files) if pictures else _Sentences(files), cache)
 
 
 class _Pixels:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discovery.statistics import Audit, Certificate, Promise, looks, shared_cut
 from models.predicted.classifier import Classifiers, Floats
-from models.predicted.pool import UNSURE, Ask, Cells, KeptClassifiers, LabelPool, PoolAsking, PredictedLabels, Table
+from models.predicted.pool import UNSURE, Ask, Cells, LabelPool, PoolAsking, PredictedLabels, StoredClassifiers, Table
 from models.predicted.together import FeaturesTogether
 
 FEWEST_LEARNED = 200
@@ -51,7 +51,7 @@ def label_pool(
     pool: LabelPool,
     ask: Ask,
     promise: Promise,
-    kept: KeptClassifiers | None = None,
+    kept: StoredClassifiers | None = None,
     known: Table | None = None,
     *,
     leave: bool = False,
@@ -91,7 +91,7 @@ class EachFeature:
         self._asking, self._pool = asking, asking.pool
         self._promise, self._sampled = promise, sampled
 
-    def confirmed(self, kept: KeptClassifiers) -> PredictedLabels | None:
+    def confirmed(self, kept: StoredClassifiers) -> PredictedLabels | None:
         """By kept classifiers, if every feature passes that they had a certificate for."""
         audited = self._audit(kept.classifiers)
         if not all(passed for passed, was in zip(audited.passed, kept.certified, strict=True) if was):

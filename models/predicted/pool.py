@@ -38,7 +38,7 @@ class LabelPool:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptClassifiers:
+class StoredClassifiers:
     """Of an earlier pool, and which features they had a certificate for."""
 
     classifiers: Classifiers
@@ -64,10 +64,10 @@ class PredictedLabels:
         return ~self.asked & ~self.predicted
 
     @property
-    def kept(self) -> KeptClassifiers | None:
+    def kept(self) -> StoredClassifiers | None:
         """For the next pool; None where there is nothing that it could confirm."""
         certified = np.array([certificate is not None for certificate in self.certificates])
-        return KeptClassifiers(self.classifiers, certified) if self.classifiers and certified.any() else None
+        return StoredClassifiers(self.classifiers, certified) if self.classifiers and certified.any() else None
 
 
 def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from discovery.statistics import LEVELS, Certificate, CutPlan, Promise, Shares, TableAudit, looks, plan_cut
 from models.predicted.classifier import Classifiers, Floats
-from models.predicted.pool import KeptClassifiers, PoolAsking, PredictedLabels
+from models.predicted.pool import PoolAsking, PredictedLabels, StoredClassifiers
 
 ROUNDS = 8  # in which is asked early what must be asked anyway
 EARLY = 0.35  # of it in a round, and of what is known already
@@ -46,7 +46,7 @@ class FeaturesTogether:
         self._asking, self._pool, self._promise = asking, asking.pool, promise
         self._population = 0  # examples that were neither known nor learned from at first
 
-    def confirmed(self, kept: KeptClassifiers) -> PredictedLabels | None:
+    def confirmed(self, kept: StoredClassifiers) -> PredictedLabels | None:
         """By kept classifiers, if those of their features that had a certificate pass together."""
         self._population = self._not_asked()
         plan = self._planned(PredictionOutlook.by_kept(self._asking, kept.classifiers, kept.certified), 0)

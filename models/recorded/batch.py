@@ -100,7 +100,7 @@ class PaidBatch:
         self._owner = new_owner()
         self._claiming = Claiming(recorded, self._owner, questions, self._replaces, self._key_of)
         self._fences: dict[str, int] = {}
-        self._given_up: set[str] = set()
+        self._abandoned: set[str] = set()
         self._began = False  # something was handed to the oracle
         self._arrived: list[Answer] = []  # and not yet committed; `_ask` appends, `_commit` removes
         self._news = threading.Event()  # something has arrived, or nothing more will
@@ -111,7 +111,7 @@ class PaidBatch:
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
         self.refused = False  # some would exceed the budget
-        self.given_up: Money = 0  # what was spent on some that the budget did not cover to the end
+        self.abandoned: Money = 0  # what was spent on some that the budget did not cover to the end
 
     @property
     def _stopping(self) -> bool:
@@ -141,8 +141,8 @@ class PaidBatch:
 
     def _close_unanswered(self) -> None:
         """Release what cannot have been charged; the rest is lost. What a batch holds stays spent either way."""
-        if given_up := self._given_up & self._fences.keys():
-            self.given_up = self._lose(given_up)
+        if abandoned := self._abandoned & self._fences.keys():
+            self.abandoned = self._lose(abandoned)
         if isinstance(self._error, AnswersPending):  # a later run collects them
             self._store.claims.release(self._owner, self._fences)
             return
@@ -255,7 +255,7 @@ class PaidBatch:
         in_doubt = {self._key_of(question): most for question, most in requested}
         if not self._claiming.cover(in_doubt):
             self.refused = True
-            self._given_up.update(in_doubt)
+            self._abandoned.update(in_doubt)
             raise BudgetExhausted("the budget does not cover a further request")
         return self._store.claims.mark_leaving(self._owner, in_doubt) == set(in_doubt)
 

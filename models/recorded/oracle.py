@@ -113,7 +113,7 @@ class Recorded:
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
             if waiting and self.halted:
                 raise Halted("stopped by a person: the same command goes on")
-            if not settled and batch.given_up:
+            if not settled and batch.abandoned:
                 continue  # less is left now: a smaller request may fit
             if not settled and batch.refused and not batch.held:
                 raise self._outage or BudgetExhausted(self._why_refused())
@@ -142,7 +142,7 @@ class Recorded:
         again = self.store.answers.older(unusable, self.retry_unusable)
         return {key: kept for key, kept in known.items() if key not in again}, again
 
-    def kept_verdicts(self, keys: Sequence[str]) -> list[str | None]:
+    def stored_verdicts(self, keys: Sequence[str]) -> list[str | None]:
         """The verdicts that are kept, in the order of the keys, counted as used; None where `ask` is needed, as for all
         that are of no use.
 

@@ -49,7 +49,7 @@ class TargetResult:
     measure: str
     examples: int
     classes: list[str]
-    contenders: list[PredictorScore]  # the discovered features first, then the controls
+    raters: list[PredictorScore]  # the discovered features first, then the controls
     better_than: int  # of DRAWS shuffled targets, how many the features beat on the true one
     draws: int
     carriers: list[Carrier]
@@ -59,8 +59,8 @@ class TargetResult:
     @property
     def useful(self) -> bool:
         """The score beats at least 95 % of the shuffled targets, and its interval what chance gives."""
-        shuffled = self.contenders[-1].estimate
-        return self.better_than >= 0.95 * self.draws and self.contenders[0].estimate.low > shuffled.value
+        shuffled = self.raters[-1].estimate
+        return self.better_than >= 0.95 * self.draws and self.raters[0].estimate.low > shuffled.value
 
 
 def predict_target(
@@ -82,7 +82,7 @@ def predict_target(
         measure="R²" if target.is_number else "balanced accuracy",
         examples=len(x),
         classes=list(target.classes),
-        contenders=[
+        raters=[
             PredictorScore("discovered features", x.shape[1], found),
             *_tagged(tagging, findings, column, target),
             PredictorScore("random features", x.shape[1], _spread(random)),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from reports.browse.choice import MARKS, OF_A_FEATURE, BrowseChoice
 from reports.browse.columns import BINS, BrowsedColumn, natural_order
-from reports.run import Findings, Found
+from reports.run import Findings, FoundFeature
 
 Rows = NDArray[np.bool_]
 Vectors = NDArray[np.float32]
@@ -26,7 +26,7 @@ Notes = Callable[[int], str]
 class LabelMarks:
     """Of one feature, with a row per example. Scores (how much speaks for yes) and doubts are percentages."""
 
-    def __init__(self, found: Found, ids: Sequence[str]) -> None:
+    def __init__(self, found: FoundFeature, ids: Sequence[str]) -> None:
         self.name, self.definition, self.labels = found.name, found.definition, found.labels
         self.by_name: dict[str, NDArray[np.bool_]] = {
             "yes": found.labels == 1,
@@ -40,17 +40,17 @@ class LabelMarks:
         self.scores = _scores(found)
         self.doubts = self._doubts(found)
 
-    def _doubts(self, found: Found) -> NDArray[np.int16]:
+    def _doubts(self, found: FoundFeature) -> NDArray[np.int16]:
         doubts = np.where(self.scores == NOTHING, NOTHING, 100 - np.abs(2 * self.scores - 100))
-        undecided = self.by_name["unknown"] & (found.tally.votes > 0)
+        undecided = self.by_name["unknown"] & (found.vote_counts.votes > 0)
         doubts[undecided | self.by_name["contradicted"]] = 100
         doubts[self.by_name["corrected"]] = 0
         return doubts.astype(np.int16)
 
 
-def _scores(found: Found) -> NDArray[np.int16]:
+def _scores(found: FoundFeature) -> NDArray[np.int16]:
     """A person's label; else the probability, the share of yes among the votes, or the label that is known."""
-    yes, cast = found.tally.yes, found.tally.yes + found.tally.no
+    yes, cast = found.vote_counts.yes, found.vote_counts.yes + found.vote_counts.no
     said = np.where(cast > 0, yes / np.maximum(cast, 1), np.where(found.labels == UNKNOWN, np.nan, found.labels))
     said = np.where(np.isnan(found.probability), said, found.probability)
     said = np.where(found.is_corrected & (found.labels != UNKNOWN), found.labels, said)

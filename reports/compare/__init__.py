@@ -2,7 +2,7 @@
 
 from reports.compare.comparison import OracleComparison, compare_oracles
 from reports.compare.exports import summary_rows, write_comparison
-from reports.compare.study import Contender, Discovered, Named, Study
+from reports.compare.study import Discovered, Named, Rater, Study
 from reports.compare.summary import NAME as COMPARISON_JSON
 from reports.compare.summary import ListedComparison, read_listed, read_settings
 from reports.compare.two_runs import side_by_side

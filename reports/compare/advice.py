@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from discovery.statistics import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
 from reports.compare.labels import chances_of_right
-from reports.compare.study import Contender, Reference, Study
+from reports.compare.study import Rater, Reference, Study
 
 VOTE_COUNTS = (1, 3, 5, 7, 9, 15, 25)
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ def advice(study: Study, reference: Reference) -> list[Advice]:
     return [_advice(study, reference, model, people) for model in study.models]
 
 
-def _advice(study: Study, reference: Reference, model: Contender, people: Contender) -> Advice:
+def _advice(study: Study, reference: Reference, model: Rater, people: Rater) -> Advice:
     labels = _labels(study, reference, model, people)
     if labels is None:
         reason = "no label has a model's vote, a person's vote and something to be measured against"
@@ -106,7 +106,7 @@ def _advice(study: Study, reference: Reference, model: Contender, people: Conten
     )
 
 
-def _labels(study: Study, reference: Reference, model: Contender, people: Contender) -> _Labels | None:
+def _labels(study: Study, reference: Reference, model: Rater, people: Rater) -> _Labels | None:
     if reference.labels is None:
         return None
     true = reference.labels
@@ -114,7 +114,7 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
     if not known.any():
         return None
 
-    def side(oracle: Contender) -> Side:
+    def side(oracle: Rater) -> Side:
         most = oracle.sheet.most_votes
         numbers = sorted({votes for votes in VOTE_COUNTS if votes < most} | {most})
         right = {votes: chances_of_right(oracle, true, votes)[known] for votes in numbers}
@@ -136,7 +136,7 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
     )
 
 
-def _after(people: Contender, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _after(people: Rater, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     right, wrong = np.zeros(true.shape), np.zeros(true.shape)
     for place, said in enumerate(people.sheet.said):
         right[place] = chance_of_right(said, true[place], votes, first_right=True)
@@ -218,7 +218,7 @@ def _key(setting: Setting) -> tuple[str, int, int, bool]:
     return setting.kind, setting.model_votes, setting.people_votes, setting.escalated == 1
 
 
-def _notes(reference: Reference, labels: _Labels, model: Contender, people: Contender) -> tuple[str, ...]:
+def _notes(reference: Reference, labels: _Labels, model: Rater, people: Rater) -> tuple[str, ...]:
     notes = []
     if reference.kind == "people":
         notes.append(

@@ -11,7 +11,7 @@ from discovery.statistics import ALIKE, EPSILON, FEWEST_EXAMPLES, LEVEL, Estimat
 from reports.compare.advice import Advice, advice
 from reports.compare.discoveries import Matched, SameQuestions, Yield, matched, same_questions, yields
 from reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities
-from reports.compare.study import Contender, Reference, Study, reference_of
+from reports.compare.study import Rater, Reference, Study, reference_of
 from reports.compare.versus import Versus, versus
 from reports.drawing import plural
 
@@ -29,9 +29,9 @@ class Disagreement:
 
 def disagreements(study: Study) -> list[Disagreement]:
     """Where a known label contradicts another oracle's; the surest contradictions first."""
-    if not study.contenders:
+    if not study.raters:
         return []
-    sheets = [oracle.sheet for oracle in study.contenders]
+    sheets = [oracle.sheet for oracle in study.raters]
     labels = np.stack([sheet.labels for sheet in sheets])
     yes, no = np.stack([sheet.yes for sheet in sheets]), np.stack([sheet.no for sheet in sheets])
     refused = np.stack([sheet.refused for sheet in sheets])
@@ -99,7 +99,7 @@ def compare_oracles(study: Study) -> OracleComparison:
 
 def _methods(study: Study, reference: Reference) -> str:
     """A paragraph of methods, ready to paste: what was done, with which versions and seeds."""
-    names = "; ".join(_who(oracle) for oracle in study.contenders)
+    names = "; ".join(_who(oracle) for oracle in study.raters)
     sentences = [
         f"{plural(len(study.ids), 'example')} of the data set {study.dataset} ({study.total:,} examples, content "
         f"digest {study.digest[:16]}) were labelled with {plural(len(study.features), 'feature')} ({study.origin}) "
@@ -111,7 +111,7 @@ def _methods(study: Study, reference: Reference) -> str:
         "features of which the statistic is defined. Agreement is given as Cohen's kappa, Fleiss' kappa (votes pooled "
         "where their numbers differ) and Krippendorff's alpha for nominal data.",
     ]
-    if len(study.contenders) > 1 and study.people is not None:
+    if len(study.raters) > 1 and study.people is not None:
         sentences.append(
             "Whether a model may replace a person was tested with the alternative annotator test (Calderon, Reichart "
             f"and Dror 2025; ε = {EPSILON[study.annotators]:g} for {study.annotators} annotators, at least "
@@ -120,7 +120,7 @@ def _methods(study: Study, reference: Reference) -> str:
             "Angelopoulos, Duchi and Zrnic 2023)."
         )
     sentences.append("Votes were also combined by Dawid and Skene's (1979) model, fitted to each feature by EM.")
-    if any(oracle.discovered for oracle in study.contenders):
+    if any(oracle.discovered for oracle in study.raters):
         sentences.append(
             f"Features of separate discoveries were matched by optimal assignment on squared label correlations, pairs "
             f"below {ALIKE:g} left out."
@@ -130,7 +130,7 @@ def _methods(study: Study, reference: Reference) -> str:
     return " ".join(sentences)
 
 
-def _who(oracle: Contender) -> str:
+def _who(oracle: Rater) -> str:
     kind = f"{oracle.stands_for}: {oracle.terms}" if oracle.terms else oracle.stands_for
     votes = oracle.sheet.said.shape[-1]
     model = oracle.identity.get("model", "")

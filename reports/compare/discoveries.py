@@ -8,7 +8,7 @@ from typing import Any
 
 from discovery import SAME_LABELS, correlations, interesting_and_distinct, same_name
 from discovery.statistics import Estimate, best_matches, distinct_selections, order_agreement, share
-from reports.compare.study import Contender, Discovered, Study
+from reports.compare.study import Discovered, Rater, Study
 
 NAMED, NONE = "feature", "none"
 
@@ -95,10 +95,10 @@ class Yield:
 def same_questions(study: Study) -> list[SameQuestions]:
     if not study.asked:
         return []
-    return [_same_questions(study, a, b) for a, b in combinations(study.contenders, 2)]
+    return [_same_questions(study, a, b) for a, b in combinations(study.raters, 2)]
 
 
-def _same_questions(study: Study, a: Contender, b: Contender) -> SameQuestions:
+def _same_questions(study: Study, a: Rater, b: Rater) -> SameQuestions:
     pairs = list(zip(study.asked, a.compared, b.compared, strict=True))
     named = [(asked, x, y) for asked, x, y in pairs if x.verdict == NAMED == y.verdict]
     chosen = [(x, y) for asked, x, y in named if not asked.without]  # else the question says which are meant
@@ -117,7 +117,7 @@ def _same_questions(study: Study, a: Contender, b: Contender) -> SameQuestions:
 
 
 def yields(study: Study) -> list[Yield]:
-    return [_yield(oracle.name, oracle.discovered) for oracle in study.contenders if oracle.discovered is not None]
+    return [_yield(oracle.name, oracle.discovered) for oracle in study.raters if oracle.discovered is not None]
 
 
 def _yield(name: str, found: Discovered) -> Yield:
@@ -147,7 +147,7 @@ def _yield(name: str, found: Discovered) -> Yield:
 
 def matched(study: Study) -> list[Matched]:
     """Every two oracles that discovered by themselves."""
-    found = [(oracle.name, oracle.discovered) for oracle in study.contenders if oracle.discovered is not None]
+    found = [(oracle.name, oracle.discovered) for oracle in study.raters if oracle.discovered is not None]
     return [_matched(name_a, a, name_b, b) for (name_a, a), (name_b, b) in combinations(found, 2)]
 
 

@@ -28,7 +28,7 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
     _table(folder / "agreement.csv", STATISTICS_COLUMNS, _statistics(comparison))
     _table(folder / "shares.csv", SHARES_COLUMNS, _shares(comparison))
     _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
-    for place in range(len(comparison.study.contenders)):
+    for place in range(len(comparison.study.raters)):
         _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
     write_summary(comparison, folder, settings)
     page = folder / "compare.html"
@@ -39,7 +39,7 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
 def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     """One row per oracle: what it is, how right it is, and what it cost."""
     rows = []
-    for one, quality in zip(comparison.study.contenders, comparison.qualities, strict=True):
+    for one, quality in zip(comparison.study.raters, comparison.qualities, strict=True):
         test = next((versus.test for versus in comparison.versus if versus.model == one.name), None)
         rows.append(
             {
@@ -111,7 +111,7 @@ def _shares(comparison: OracleComparison) -> Iterator[Row]:
 
 
 def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{oracle.name} {what}" for oracle in comparison.study.contenders for what in ("label", "yes", "no")]
+    per_oracle = [f"{oracle.name} {what}" for oracle in comparison.study.raters for what in ("label", "yes", "no")]
     return ["feature", "example", "truth", *per_oracle]
 
 
@@ -127,7 +127,7 @@ def _disagreements(comparison: OracleComparison) -> Iterator[Row]:
 def _votes(comparison: OracleComparison, place: int) -> Iterator[Row]:
     """In the form that the oracle recorded:FILE reads, so that a comparison can be repeated without its oracles."""
     study = comparison.study
-    sheet = study.contenders[place].sheet
+    sheet = study.raters[place].sheet
     workers = sheet.workers
     for feature, name in enumerate(study.names):
         for row, example in enumerate(study.ids):

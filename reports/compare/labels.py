@@ -34,7 +34,7 @@ from discovery.statistics import (
     vote_columns,
     why_not,
 )
-from reports.compare.study import Contender, Reference, Study
+from reports.compare.study import Rater, Reference, Study
 
 IS_REFERENCE = "its majority is the reference"
 RAW = OF_CORRECTNESS[0]
@@ -114,7 +114,7 @@ class Quality:
 def agreements(study: Study) -> list[PairAgreement]:
     """Of every two oracles; bias is how much more often the first says yes."""
     found = []
-    for a, b in combinations(study.contenders, 2):
+    for a, b in combinations(study.raters, 2):
         columns = np.moveaxis(pair_columns(a.sheet.labels, b.sheet.labels), 0, 1)
         each, overall = estimates(OF_PAIRS, columns, study.resamples)
         found.append(PairAgreement(a.name, b.name, each, overall))
@@ -123,15 +123,15 @@ def agreements(study: Study) -> list[PairAgreement]:
 
 def all_together(study: Study) -> Named:
     """Fleiss' kappa and alpha with every oracle as one rater; meant for three and more."""
-    labels = np.stack([oracle.sheet.labels for oracle in study.contenders], axis=-1)
+    labels = np.stack([oracle.sheet.labels for oracle in study.raters], axis=-1)
     return estimates(OF_VOTES, np.moveaxis(vote_columns(labels), 0, 1), study.resamples)[1]
 
 
 def qualities(study: Study, reference: Reference) -> list[Quality]:
-    return [_quality(study, reference, oracle) for oracle in study.contenders]
+    return [_quality(study, reference, oracle) for oracle in study.raters]
 
 
-def _quality(study: Study, reference: Reference, oracle: Contender) -> Quality:
+def _quality(study: Study, reference: Reference, oracle: Rater) -> Quality:
     sheet = oracle.sheet
     among_each, among = estimates(OF_VOTES, np.moveaxis(vote_columns(sheet.said), 0, 1), study.resamples)
     reason = _why_no_score(reference, oracle)
@@ -165,13 +165,13 @@ def _quality(study: Study, reference: Reference, oracle: Contender) -> Quality:
     )
 
 
-def _why_no_score(reference: Reference, oracle: Contender) -> str:
+def _why_no_score(reference: Reference, oracle: Rater) -> str:
     if reference.labels is None:
         return "neither truth nor people's labels are known"
     return IS_REFERENCE if reference.kind == "people" and oracle.people else ""
 
 
-def chances_of_right(oracle: Contender, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
+def chances_of_right(oracle: Rater, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
     """Features × examples: how probable it is that the majority of so many of its votes is right; a tie is half."""
     chances = np.full(true.shape, np.nan)
     for place, said in enumerate(oracle.sheet.said):
@@ -179,7 +179,7 @@ def chances_of_right(oracle: Contender, true: NDArray[np.int8], votes: int) -> N
     return chances
 
 
-def votes_curve(oracle: Contender, true: NDArray[np.int8]) -> dict[int, float]:
+def votes_curve(oracle: Rater, true: NDArray[np.int8]) -> dict[int, float]:
     """How often labels would be right with 1, 3, 5 … votes; the labels of all features together."""
     curve = {}
     for votes in odd_numbers(oracle.sheet.most_votes):
@@ -198,7 +198,7 @@ def _accuracy(study: Study, chances: NDArray[np.float64]) -> tuple[list[Estimate
     return [named[RAW.name] for named in each], overall[RAW.name]
 
 
-def _consensus(study: Study, oracle: Contender, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
+def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
     """Dawid-Skene, feature by feature: a worker may be good at one and bad at another."""
     votes = [oracle.sheet.by_worker(feature) for feature in range(len(true))]
     reasons = [why_not(cast) for cast in votes]

@@ -10,7 +10,7 @@ from discovery.statistics import EPSILON, Estimate
 from reports.compare.comparison import Disagreement, OracleComparison
 from reports.compare.labels import Quality
 from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_in_words, votes_plot
-from reports.compare.study import Contender
+from reports.compare.study import Rater
 from reports.compare.verdict import verdict_of
 from reports.compare.versus import Versus
 from reports.drawing import render_template
@@ -76,7 +76,7 @@ def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[s
         "shares": [(against, _share_rows(comparison, against)) for against in comparison.versus],
         "g_plot": g_plot(comparison),
         "triples": _triples(comparison),
-        "answered": [_answered(oracle) for oracle in study.contenders if oracle.compared],
+        "answered": [_answered(oracle) for oracle in study.raters if oracle.compared],
         "carried": len(carried),
         "truth_known": study.truth is not None,
         "pictured": any(pictures),
@@ -109,7 +109,7 @@ def _data(
         "ids": [study.ids[row] for row in rows],
         "texts": texts if any(texts) else None,
         "features": study.names,
-        "oracles": [oracle.name for oracle in study.contenders],
+        "oracles": [oracle.name for oracle in study.raters],
         "mime": MIME,
         "cards": [
             [
@@ -127,7 +127,7 @@ def _data(
 def _table(comparison: OracleComparison, a: str, b: str) -> dict[str, Any]:
     pair = comparison.pair(a, b)
     versus = next((against for against in comparison.versus if {against.model, against.people} == {a, b}), None)
-    names = [oracle.name for oracle in comparison.study.contenders]
+    names = [oracle.name for oracle in comparison.study.raters]
     first, second = names.index(a), names.index(b)
     counts: dict[int, int] = {}
     for disagreement in comparison.disagreements:
@@ -194,7 +194,7 @@ def _knows_nothing(quality: Quality, comparison: OracleComparison) -> bool:
 def _short(name: str, comparison: OracleComparison) -> str:
     """What a column is headed by: people and model, where there is one of each."""
     people = comparison.study.people
-    if people is None or len(comparison.study.contenders) != 2:
+    if people is None or len(comparison.study.raters) != 2:
         return name
     return "people" if name == people.name else "model"
 
@@ -229,7 +229,7 @@ def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, 
     ]
 
 
-def _answered(oracle: Contender) -> str:
+def _answered(oracle: Rater) -> str:
     """How many of the questions it answered by a feature, by NONE, and not in a way that can be used."""
     verdicts = [said.verdict for said in oracle.compared]
     named, none = verdicts.count("feature"), verdicts.count("none")
@@ -243,8 +243,8 @@ def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
         {
             "examples": [study.ids[row] for row in asked.examples],
             "without": [study.ids[row] for row in asked.without],
-            "said": [oracle.compared[number].name or oracle.compared[number].verdict for oracle in study.contenders],
+            "said": [oracle.compared[number].name or oracle.compared[number].verdict for oracle in study.raters],
         }
         for number, asked in enumerate(study.asked[:MAX_LISTED_TRIPLES])
-        if all(one.compared for one in study.contenders)
+        if all(one.compared for one in study.raters)
     ]

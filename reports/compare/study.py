@@ -39,7 +39,7 @@ class Discovered:
 
 
 @dataclass(frozen=True, eq=False)
-class Contender:
+class Rater:
     name: str
     people: bool
     identity: dict[str, Any]
@@ -89,7 +89,7 @@ class Study:
     ids: tuple[str, ...]  # of the sample
     features: tuple[tuple[str, str], ...]  # name and definition
     origin: str  # where the features come from, in words
-    contenders: tuple[Contender, ...]
+    raters: tuple[Rater, ...]
     truth: LabelMatrix | None  # of these features, UNKNOWN where the cell is empty
     annotators: str  # expert, skilled or crowd
     accuracy: float  # that is wanted
@@ -106,21 +106,21 @@ class Study:
 
     def called(self, name: str) -> str:
         """An oracle's name, with the word that its answers are computed where they are."""
-        found = next((oracle for oracle in self.contenders if oracle.name == name), None)
+        found = next((oracle for oracle in self.raters if oracle.name == name), None)
         return f"{name} (a simulated crowd)" if found is not None and found.simulated else name
 
     @property
-    def people(self) -> Contender | None:
-        return next((oracle for oracle in self.contenders if oracle.people), None)
+    def people(self) -> Rater | None:
+        return next((oracle for oracle in self.raters if oracle.people), None)
 
     @property
-    def models(self) -> list[Contender]:
-        return [oracle for oracle in self.contenders if not oracle.people]
+    def models(self) -> list[Rater]:
+        return [oracle for oracle in self.raters if not oracle.people]
 
     @property
     def partial(self) -> bool:
         """An oracle was not asked all that was wanted."""
-        return any(oracle.stopped for oracle in self.contenders)
+        return any(oracle.stopped for oracle in self.raters)
 
     @cached_property
     def resamples(self) -> Resamples:

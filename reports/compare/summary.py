@@ -9,7 +9,7 @@ from typing import Any
 
 from discovery.statistics import EPSILON
 from reports.compare.comparison import OracleComparison
-from reports.compare.study import Contender
+from reports.compare.study import Rater
 from reports.run import RunError, replace_file
 
 NAME = "comparison.json"
@@ -36,7 +36,7 @@ def comparison_json(comparison: OracleComparison, settings: dict[str, Any]) -> d
         "wanted_accuracy": study.accuracy,
         "seed": study.seed,
         "draws": study.draws,
-        "oracles": [_oracle(oracle) for oracle in study.contenders],
+        "oracles": [_oracle(oracle) for oracle in study.raters],
         "agreement": [pair.to_json() for pair in comparison.pairs],
         "agreement_of_all": {name: estimate.to_json() for name, estimate in comparison.together.items()},
         "quality": [quality.to_json() for quality in comparison.qualities],
@@ -53,7 +53,7 @@ def comparison_json(comparison: OracleComparison, settings: dict[str, Any]) -> d
     }
 
 
-def _oracle(oracle: Contender) -> dict[str, Any]:
+def _oracle(oracle: Rater) -> dict[str, Any]:
     return {
         "name": oracle.name,
         "people": oracle.people,

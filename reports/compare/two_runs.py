@@ -9,15 +9,15 @@ import numpy as np
 
 from discovery import UNKNOWN, Labels, correlations, same_name
 from discovery.statistics import best_matches
-from reports.run import Findings, Found
+from reports.run import Findings, FoundFeature
 
 
 @dataclass(frozen=True, eq=False)
 class PairedFeature:
     """What both runs have, and how far their labels of the same examples agree."""
 
-    a: Found
-    b: Found
+    a: FoundFeature
+    b: FoundFeature
     examples: int  # labelled by both
     agreeing: int  # of these; where one is the complement of the other, those that differ
     complement: bool
@@ -32,8 +32,8 @@ class PairedFeature:
 class SideBySide:
     shared_examples: int
     pairs: list[PairedFeature]
-    only_a: list[Found]
-    only_b: list[Found]
+    only_a: list[FoundFeature]
+    only_b: list[FoundFeature]
 
 
 def side_by_side(a: Findings, keys_a: Sequence[str], b: Findings, keys_b: Sequence[str]) -> SideBySide:
@@ -64,7 +64,9 @@ def side_by_side(a: Findings, keys_a: Sequence[str], b: Findings, keys_b: Sequen
     )
 
 
-def _paired(a: Found, b: Found, labels_a: Labels, labels_b: Labels, correlation: float | None) -> PairedFeature:
+def _paired(
+    a: FoundFeature, b: FoundFeature, labels_a: Labels, labels_b: Labels, correlation: float | None
+) -> PairedFeature:
     known = (labels_a != UNKNOWN) & (labels_b != UNKNOWN)
     same, complement = int((labels_a == labels_b)[known].sum()), correlation is not None and correlation < 0
     total = int(np.count_nonzero(known))

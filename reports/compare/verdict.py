@@ -6,7 +6,7 @@ from discovery import UNKNOWN
 from discovery.statistics import Estimate
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
-from reports.compare.study import Contender, Reference
+from reports.compare.study import Rater, Reference
 from reports.compare.versus import Versus
 from reports.drawing import percent, plural, usd
 
@@ -16,7 +16,7 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
     called = comparison.study.called
     sentences = [
         f"Partial: {oracle.name} gave {oracle.votes:,} of {plural(oracle.wanted, 'vote')}: {oracle.stopped}."
-        for oracle in comparison.study.contenders
+        for oracle in comparison.study.raters
         if oracle.stopped
     ]
     for pair in comparison.pairs:
@@ -31,7 +31,7 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
                 f"{called(quality.name)} is right in {_share(quality.majority)} of its labels, measured against "
                 f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
             )
-    sentences += [said for one in comparison.study.contenders if (said := _never_varies(one, comparison.reference))]
+    sentences += [said for one in comparison.study.raters if (said := _never_varies(one, comparison.reference))]
     sentences += [_replacement(against, called(against.people)) for against in comparison.versus]
     sentences += [_advised(advised) for advised in comparison.advice]
     return sentences
@@ -43,7 +43,7 @@ def _beyond_chance(kappa: Estimate) -> str:
     return f"beyond chance they agree by a kappa of {_number(kappa)}."
 
 
-def _never_varies(oracle: Contender, reference: Reference) -> str:
+def _never_varies(oracle: Rater, reference: Reference) -> str:
     """Features to which it gives one label throughout, though not all examples are alike."""
     same = [
         set(known.tolist())

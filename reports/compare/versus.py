@@ -9,7 +9,7 @@ import numpy as np
 
 from discovery import UNKNOWN
 from discovery.statistics import EPSILON, AltTest, Corrected, Estimate, alt_test, corrected_share, share
-from reports.compare.study import Contender, LabelMatrix, Study
+from reports.compare.study import LabelMatrix, Rater, Study
 
 COMPLETE_SHARE = 0.95  # of the examples labelled by people: a part of their labels is then held back
 USED_ONE_IN = 5  # one in so many is used
@@ -64,7 +64,7 @@ def versus(study: Study) -> list[Versus]:
     return [_versus(study, model, people) for model in study.models] if people else []
 
 
-def _versus(study: Study, model: Contender, people: Contender) -> Versus:
+def _versus(study: Study, model: Rater, people: Rater) -> Versus:
     epsilon = EPSILON[study.annotators]
     tables = [people.sheet.by_worker(feature) for feature in range(len(study.features))]
     labels = model.sheet.labels

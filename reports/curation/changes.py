@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from reports.drawing import plural
-from reports.run import SAME, Attribute, Findings, Found, Origin, RunError, Tally, names_of
+from reports.run import SAME, Attribute, Findings, FoundFeature, Origin, RunError, VoteCounts, names_of
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
         name=into,
         definition=definition,
         labels=labels,
-        tally=_sum([feature.tally for feature in merging]),
+        vote_counts=_sum([feature.vote_counts for feature in merging]),
         made=f"merged with {', '.join(f'“{name}”' for name in others)}",
         chances=_merged_chances(merging),
         certificate=None,
@@ -97,7 +97,7 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
         corrected={},  # they are found again by the origins
     )
     gone = others
-    new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {place: [] for place in places}
+    new: dict[int, list[tuple[FoundFeature, NDArray[np.bool_]]]] = {place: [] for place in places}
     new[places[0]] = [(merged, yes & no)]
     return _asking("merge", arguments, findings, new, gone)
 
@@ -113,7 +113,7 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
     if len(set(names)) < 2:
         raise RunError(f"split takes two or more new names for {old.name!r}: give them after it")
     definitions = [*arguments.get("definitions", []), *[""] * len(names)]
-    asked = (old.labels == 1) | ((old.labels == UNKNOWN) & (old.tally.votes > 0))
+    asked = (old.labels == 1) | ((old.labels == UNKNOWN) & (old.vote_counts.votes > 0))
     new = [
         (
             replace(
@@ -139,13 +139,13 @@ def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Ask what was left out after a look: of the working set, and where other features are labelled too."""
     others = [feature.labels != UNKNOWN for feature in findings.found if not feature.look]
     labelled = np.any([findings.working, *others], axis=0)
-    new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {}
+    new: dict[int, list[tuple[FoundFeature, NDArray[np.bool_]]]] = {}
     for name in arguments["names"]:
         place = place_of(findings, name)
         old = findings.found[place]
         if not old.look:
             raise RunError(f"{name!r} is labelled in full already: `features RUN list` shows which are not")
-        left = labelled & (old.labels == UNKNOWN) & (old.tally.votes == 0)
+        left = labelled & (old.labels == UNKNOWN) & (old.vote_counts.votes == 0)
         new[place] = [(replace(old, look="", made="labelled on request"), left)]
     return _asking("label", arguments, findings, new, [])
 
@@ -154,7 +154,7 @@ def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Make one feature of each and of those that repeat it; labels that it lacks are taken from them, none is asked."""
     into: dict[str, list[str]] = arguments.get("into") or _repeated(findings)
     gone = [name for others in into.values() for name in others]
-    new: dict[int, list[Found]] = {place_of(findings, name): [] for name in gone}
+    new: dict[int, list[FoundFeature]] = {place_of(findings, name): [] for name in gone}
     for first, others in into.items():
         base = findings.found[place_of(findings, first)]
         joined = [findings.found[place_of(findings, name)] for name in others]
@@ -233,11 +233,11 @@ def _asking(
     action: str,
     arguments: dict[str, Any],
     findings: Findings,
-    new: dict[int, list[tuple[Found, NDArray[np.bool_]]]],
+    new: dict[int, list[tuple[FoundFeature, NDArray[np.bool_]]]],
     gone: list[str],
 ) -> Change:
     """The change that replaces features by others, some of whose labels must be asked again."""
-    cleared: dict[int, list[Found]] = {}
+    cleared: dict[int, list[FoundFeature]] = {}
     kept, asks = {}, []
     for place, features in new.items():
         cleared[place] = []
@@ -245,7 +245,7 @@ def _asking(
             blank = replace(
                 feature,
                 labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
-                tally=_without(feature.tally, asked),
+                vote_counts=_without(feature.vote_counts, asked),
                 chances=None if feature.chances is None else np.where(asked, np.nan, feature.chances),
                 corrected={row: one for row, one in feature.corrected.items() if not asked[row]},
             )
@@ -256,41 +256,41 @@ def _asking(
     return Change(action, arguments, _with(findings, cleared), kept, asks, gone)
 
 
-def _with(findings: Findings, new: dict[int, list[Found]]) -> Findings:
-    found: list[Found] = []
+def _with(findings: Findings, new: dict[int, list[FoundFeature]]) -> Findings:
+    found: list[FoundFeature] = []
     for place, feature in enumerate(findings.found):
         found += new.get(place, [feature])
     return replace(findings, found=found)
 
 
-def _known(feature: Found) -> int:
+def _known(feature: FoundFeature) -> int:
     return int((feature.labels != UNKNOWN).sum())
 
 
-def _of_them(feature: Found) -> str:
+def _of_them(feature: FoundFeature) -> str:
     counts = {"predicted": int(feature.predicted.sum()), "corrected by people": len(feature.corrected)}
     return "".join(f", {count:,} of them {source}" for source, count in counts.items() if count)
 
 
-def _labelled(feature: Found) -> NDArray[np.bool_]:
-    labelled: NDArray[np.bool_] = (feature.labels != UNKNOWN) | (feature.tally.votes > 0)
+def _labelled(feature: FoundFeature) -> NDArray[np.bool_]:
+    labelled: NDArray[np.bool_] = (feature.labels != UNKNOWN) | (feature.vote_counts.votes > 0)
     return labelled
 
 
-def _origins(merging: Sequence[Found]) -> tuple[Origin, ...]:
+def _origins(merging: Sequence[FoundFeature]) -> tuple[Origin, ...]:
     return tuple(sorted({origin for feature in merging for origin in feature.origins}))
 
 
-def _sum(tallies: Sequence[Tally]) -> Tally:
+def _sum(tallies: Sequence[VoteCounts]) -> VoteCounts:
     notes: dict[str, int] = {}
-    for tally in tallies:
-        notes |= {reason: notes.get(reason, 0) + count for reason, count in tally.notes.items()}
-    cast = np.stack([tally.cast for tally in tallies]).sum(axis=0, dtype=np.int32)
+    for vote_counts in tallies:
+        notes |= {reason: notes.get(reason, 0) + count for reason, count in vote_counts.notes.items()}
+    cast = np.stack([vote_counts.cast for vote_counts in tallies]).sum(axis=0, dtype=np.int32)
     probability = np.full(cast.shape[1], np.nan)  # the questions differ, so no one probability applies
-    return Tally(cast, probability, sum(tally.cost for tally in tallies), notes)
+    return VoteCounts(cast, probability, sum(vote_counts.cost for vote_counts in tallies), notes)
 
 
-def _merged_chances(merging: Sequence[Found]) -> NDArray[np.float64] | None:
+def _merged_chances(merging: Sequence[FoundFeature]) -> NDArray[np.float64] | None:
     """Of labels that no feature of the merge has asked: the mean of what was predicted."""
     if all(feature.chances is None for feature in merging):
         return None
@@ -301,7 +301,7 @@ def _merged_chances(merging: Sequence[Found]) -> NDArray[np.float64] | None:
     return np.where(here, total / np.maximum(predicted.sum(axis=0), 1), np.nan)
 
 
-def _without(tally: Tally, asked: NDArray[np.bool_]) -> Tally:
+def _without(vote_counts: VoteCounts, asked: NDArray[np.bool_]) -> VoteCounts:
     """The votes on the labels that stay; what the others cost was paid all the same."""
-    cast = np.where(asked, np.int32(0), tally.cast)
-    return Tally(cast, np.where(asked, np.nan, tally.probability), tally.cost, dict(tally.notes))
+    cast = np.where(asked, np.int32(0), vote_counts.cast)
+    return VoteCounts(cast, np.where(asked, np.nan, vote_counts.probability), vote_counts.cost, dict(vote_counts.notes))

@@ -15,7 +15,7 @@ from discovery import UNKNOWN, Kind
 from reports.curation.changes import place_of
 from reports.curation.events import Event, StaleEdit, append_events, now, read_events
 from reports.drawing import percent, plural
-from reports.run import Attribute, CorrectedLabel, Findings, Found, Origin, RunError, RunFolder
+from reports.run import Attribute, CorrectedLabel, Findings, FoundFeature, Origin, RunError, RunFolder
 
 CORRECTIONS = "corrections.jsonl"
 YES, NO, CLEAR = "yes", "no", "clear"
@@ -40,7 +40,7 @@ class Correction:
     def __str__(self) -> str:
         return f"{self.example!r} {self.feature!r} {WORDS[self.label]}, by {self.by}"
 
-    def effect_on(self, feature: Found) -> tuple[bool, int | None]:
+    def effect_on(self, feature: FoundFeature) -> tuple[bool, int | None]:
         """Whether it concerns a feature, and its label there. A feature was corrected together with those that it was
         later merged with; of what lacks a feature the parts of that are lacking too."""
         if not self.origins or not all(any(_begins(own, one) for own in feature.origins) for one in self.origins):
@@ -165,7 +165,7 @@ class CheckedByPeople:
         return lines
 
 
-def checked_by_people(found: Iterable[Found]) -> CheckedByPeople:
+def checked_by_people(found: Iterable[FoundFeature]) -> CheckedByPeople:
     corrections = [correction for feature in found for correction in feature.corrected.values()]
     known = [correction for correction in corrections if correction.before != UNKNOWN]
     same = sum(correction.label == correction.before for correction in known)
@@ -177,7 +177,9 @@ def checked_by_people(found: Iterable[Found]) -> CheckedByPeople:
     )
 
 
-def _corrected(feature: Found, groups: Iterable[list[tuple[int, Correction]]], rows: Mapping[str, int]) -> Found:
+def _corrected(
+    feature: FoundFeature, groups: Iterable[list[tuple[int, Correction]]], rows: Mapping[str, int]
+) -> FoundFeature:
     concerned = [group for group in groups if group[0][1].effect_on(feature)[0]]
     if not concerned and not feature.corrected:
         return feature
@@ -198,7 +200,7 @@ def _corrected(feature: Found, groups: Iterable[list[tuple[int, Correction]]], r
     return replace(made, consistent=_consistent(made, rows))
 
 
-def _revalued(attribute: Attribute, found: Mapping[str, Found]) -> Attribute:
+def _revalued(attribute: Attribute, found: Mapping[str, FoundFeature]) -> Attribute:
     """An example has the value whose feature a person says it has, and not the one that a person says it lacks."""
     codes, none = attribute.codes.copy(), len(attribute.values)
     edits = [
@@ -218,7 +220,7 @@ def _revalued(attribute: Attribute, found: Mapping[str, Found]) -> Attribute:
     return replace(attribute, codes=codes)
 
 
-def _consistent(feature: Found, rows: Mapping[str, int]) -> bool:
+def _consistent(feature: FoundFeature, rows: Mapping[str, int]) -> bool:
     """Whether the labels show what the feature's question asked for, now that some of them were corrected."""
     asked = feature.asked
     if asked is None or asked.kind is Kind.GROUPS:
@@ -231,7 +233,7 @@ def _consistent(feature: Found, rows: Mapping[str, int]) -> bool:
     return not without and ones == ONES.get(asked.kind, len(asked.examples))
 
 
-def _changes_anything(correction: Correction, feature: Found, row: int) -> bool:
+def _changes_anything(correction: Correction, feature: FoundFeature, row: int) -> bool:
     there = feature.corrected.get(row)
     return (
         there is not None

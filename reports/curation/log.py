@@ -19,7 +19,7 @@ from reports.run import (
     CURATION,
     SAME,
     Findings,
-    Found,
+    FoundFeature,
     RunError,
     RunFolder,
     names_of,
@@ -203,7 +203,7 @@ def _applied(findings: Findings, changes: list[Entry], corrections: list[Correct
     return findings
 
 
-def _noted(found: list[Found], before: Findings, entry: Entry) -> list[Found]:
+def _noted(found: list[FoundFeature], before: Findings, entry: Entry) -> list[FoundFeature]:
     """Those that the change has made something else, with who has made it and when."""
     same = {id(feature) for feature in before.found}
     by = f" by {entry.by}" if entry.by else ""
@@ -227,11 +227,11 @@ def _with_twins(findings: Findings, discovered: Findings) -> Findings:
     return replace(findings, found=found)
 
 
-def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int]) -> Found:
+def _filled(feature: FoundFeature, asked: Mapping[str, Votes], rows: Mapping[str, int]) -> FoundFeature:
     """The feature with the votes that were asked again for a change."""
     if not asked:
         return feature
-    cast = feature.tally.cast.copy()
+    cast = feature.vote_counts.cast.copy()
     places = [rows[name] for name in asked if name in rows]
     cast[:, places] = np.array([votes for name, votes in asked.items() if name in rows]).T
     labels = feature.labels.copy()
@@ -240,8 +240,8 @@ def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int])
     if chances is not None:
         chances[places] = np.nan
     others = {row: one for row, one in feature.corrected.items() if row not in set(places)}
-    tally = replace(feature.tally, cast=cast)
-    return replace(feature, labels=labels, tally=tally, chances=chances, corrected=others)
+    vote_counts = replace(feature.vote_counts, cast=cast)
+    return replace(feature, labels=labels, vote_counts=vote_counts, chances=chances, corrected=others)
 
 
 def _append(folder: Path, make: Callable[[list[Entry]], Entry], seen: int | None) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from discovery import Labels
 from discovery.statistics import wilson
 from reports.enrichment.history import column_names
-from reports.enrichment.table import GrowingTable
+from reports.enrichment.table import LabelTable
 from reports.enrichment.table_file import REFUSED
 from reports.run import RunError
 
@@ -99,7 +99,7 @@ class Contract(_Part):
             where = ".".join(map(str, first["loc"])) or "the whole"
             raise RunError(f"{path}: {where}: {first['msg'].lower()}: {REMEDY}") from None
 
-    def violations(self, table: GrowingTable, new: Sequence[int]) -> list[str]:
+    def violations(self, table: LabelTable, new: Sequence[int]) -> list[str]:
         """What is not as expected, each in a line. `new` are the rows with new contents: their shares are judged by
         their 95 % intervals, so that a night with three examples violates nothing by chance."""
         return [*self._of_columns(table), *self._of_labels(table, np.asarray(new, np.intp)), *self._of_rows(len(table))]
@@ -111,8 +111,8 @@ class Contract(_Part):
         if wanted.max is not None and rows > wanted.max:
             yield f"{rows:,} rows, at most {wanted.max:,} are expected"
 
-    def _of_columns(self, table: GrowingTable) -> Iterator[str]:
-        features = dict(zip(column_names(table.meaning.names), table.meaning.columns, strict=True))
+    def _of_columns(self, table: LabelTable) -> Iterator[str]:
+        features = dict(zip(column_names(table.table_schema.names), table.table_schema.columns, strict=True))
         for column in self.columns:
             feature = features.get(column.name)
             if feature is None and column.name not in OWN_TYPES:
@@ -127,8 +127,8 @@ class Contract(_Part):
             known = {one.name for one in self.columns}
             yield from (f"{name}: no such column is expected" for name in features if name not in known)
 
-    def _of_labels(self, table: GrowingTable, new: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[str]:
-        names = column_names(table.meaning.names)
+    def _of_labels(self, table: LabelTable, new: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[str]:
+        names = column_names(table.table_schema.names)
         for column in self.columns:
             if column.name not in names:
                 continue
@@ -154,12 +154,12 @@ def _violated(name: str, what: str, wanted: ExpectedLabels, labels: Labels, *, e
             yield f"{name}: {share:.4g} of {total:,} {what} {verb}, {problem}"
 
 
-def schema_of(table: GrowingTable) -> dict[str, Any]:
+def schema_of(table: LabelTable) -> dict[str, Any]:
     """Columns with types, definitions and what the shares are: a contract without bounds."""
     columns: list[dict[str, Any]] = [
         {"name": name, "type": kind, "nullable": False} for name, kind in OWN_TYPES.items()
     ]
-    for name, column in zip(column_names(table.meaning.names), table.meaning.columns, strict=True):
+    for name, column in zip(column_names(table.table_schema.names), table.table_schema.columns, strict=True):
         labels = table.column_labels(column.name)
         known = int((labels >= 0).sum())
         observed = {
@@ -175,4 +175,4 @@ def schema_of(table: GrowingTable) -> dict[str, Any]:
                 "observed": observed,
             }
         )
-    return {"version": table.meaning.version, "columns": columns}
+    return {"version": table.table_schema.version, "columns": columns}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from reports.enrichment.table import GrowingTable
+from reports.enrichment.table import LabelTable
 from reports.enrichment.table_file import GROUP_ROWS
 from reports.run import replace_file
 
@@ -52,9 +52,9 @@ class NewVersion:
     predicted_by: str | None = None
 
 
-def write_history(folder: Path, table: GrowingTable, new: NewVersion) -> None:
+def write_history(folder: Path, table: LabelTable, new: NewVersion) -> None:
     """Provenance first: whoever finds a row finds where its labels come from."""
-    version = f"version={table.meaning.version}"
+    version = f"version={table.table_schema.version}"
     writers: dict[tuple[str, str], Callable[..., None]]
     writers = {CELLS: _write_cells, ROWS: _write_rows}
     for (name, file_name), write in writers.items():
@@ -64,7 +64,7 @@ def write_history(folder: Path, table: GrowingTable, new: NewVersion) -> None:
 
 
 def column_names(features: Sequence[str]) -> list[str]:
-    """Of the history: no two are the same to a reader that does not heed case, nor one of its own."""
+    """Of the history: no two are the same to a reader that does not apply case, nor one of its own."""
     taken, names = {name.casefold() for name in OWN}, []
     for feature in features:
         name, number = feature, 1
@@ -76,12 +76,12 @@ def column_names(features: Sequence[str]) -> list[str]:
     return names
 
 
-def _write_rows(file: Any, table: GrowingTable, new: NewVersion) -> None:
+def _write_rows(file: Any, table: LabelTable, new: NewVersion) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     own = [("id", pa.string()), ("digest", pa.string()), ("gone", pa.bool_())]
-    schema = pa.schema([*own, *((name, pa.bool_()) for name in column_names(table.meaning.names))])
+    schema = pa.schema([*own, *((name, pa.bool_()) for name in column_names(table.table_schema.names))])
     rows = np.arange(len(table)) if new.rows is None else np.unique(np.asarray(new.rows, np.intp))
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(rows), GROUP_ROWS):
@@ -91,19 +91,19 @@ def _write_rows(file: Any, table: GrowingTable, new: NewVersion) -> None:
             writer.write_batch(pa.record_batch(arrays, schema=schema), row_group_size=GROUP_ROWS)
         if new.gone:
             ids, digests = zip(*new.gone, strict=True)
-            empty = [pa.nulls(len(ids), pa.bool_()) for _ in table.meaning.columns]
+            empty = [pa.nulls(len(ids), pa.bool_()) for _ in table.table_schema.columns]
             arrays = [pa.array(ids), pa.array(digests), pa.array([True] * len(ids)), *empty]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-def _names(table: GrowingTable, rows: NDArray[np.intp]) -> list[pa.Array]:
+def _names(table: LabelTable, rows: NDArray[np.intp]) -> list[pa.Array]:
     import pyarrow as pa
 
     digests = [digest.tobytes().hex() for digest in table.digests[rows]]
     return [pa.array([table.ids[row] for row in rows.tolist()], pa.string()), pa.array(digests, pa.string())]
 
 
-def _write_cells(file: Any, table: GrowingTable, new: NewVersion) -> None:
+def _write_cells(file: Any, table: LabelTable, new: NewVersion) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -120,10 +120,10 @@ def _write_cells(file: Any, table: GrowingTable, new: NewVersion) -> None:
         writer.write_batch(pa.record_batch([_corrected(table, new)[name] for name in order], schema=schema))
 
 
-def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[str, pa.Array]]:
+def _parts(table: LabelTable, new: NewVersion, cells: Cells) -> Iterator[dict[str, pa.Array]]:
     import pyarrow as pa
 
-    names, oracle = [table.meaning.names[column] for column in cells.columns.tolist()], table.meaning.oracle
+    names, oracle = [table.table_schema.names[column] for column in cells.columns.tolist()], table.table_schema.oracle
     asked_by = ":".join(str(oracle[key]) for key in ("kind", "model") if oracle.get(key))
     for start in range(0, len(cells.rows), CELL_ROWS):
         part = cells.rows[start : start + CELL_ROWS]
@@ -133,7 +133,7 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
         else:
             chances = np.where(since > 0, chances, np.float16(np.nan))
         # A predicted label that the oracle did not replace was given by the version that predicted it.
-        known = (labels != UNKNOWN) & ((since == 0) | (since == table.meaning.version))
+        known = (labels != UNKNOWN) & ((since == 0) | (since == table.table_schema.version))
         for row, column, _ in table.corrections(set(part.tolist())):  # these are told apart
             known[part == row, cells.columns == column] = False
         at, of = (places.astype(np.int32) for places in np.nonzero(known))
@@ -151,7 +151,7 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
         }
 
 
-def _corrected(table: GrowingTable, new: NewVersion) -> dict[str, pa.Array]:
+def _corrected(table: LabelTable, new: NewVersion) -> dict[str, pa.Array]:
     """The labels that people have given to the rows of a version."""
     import pyarrow as pa
 

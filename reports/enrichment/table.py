@@ -37,7 +37,7 @@ class CorrectedCell:
 
 
 @dataclass(frozen=True)
-class Meaning:
+class TableSchema:
     """What a table is about."""
 
     version: int = 0
@@ -51,11 +51,11 @@ class Meaning:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    def means_the_same_as(self, other: Meaning) -> bool:
+    def means_the_same_as(self, other: TableSchema) -> bool:
         return replace(self, version=other.version, certificates=other.certificates) == other
 
-    def keeps_labels_of(self, before: Meaning) -> bool:
-        """Whether all columns of an earlier meaning are here and mean the same."""
+    def keeps_labels_of(self, before: TableSchema) -> bool:
+        """Whether all columns of an earlier schema are here and mean the same."""
         same_voter = (self.oracle, self.votes) == (before.oracle, before.votes) or not before.columns
         definitions = {column.name: column.definition for column in self.columns}
         return same_voter and all(definitions.get(one.name) == one.definition for one in before.columns)
@@ -71,21 +71,21 @@ class KnownRow:
     predicted: NDArray[np.void] | None
 
 
-class GrowingTable:
+class LabelTable:
     """Rows are only added or overwritten. Labels are numbers of one byte, digests of 32: texts are never held."""
 
-    def __init__(self, meaning: Meaning | None = None, ids: Sequence[str] = ()) -> None:
-        self.meaning = meaning or Meaning()
+    def __init__(self, table_schema: TableSchema | None = None, ids: Sequence[str] = ()) -> None:
+        self.table_schema = table_schema or TableSchema()
         self.ids: list[str] = list(ids)
         self._row_of = {name: row for row, name in enumerate(self.ids)}
         self.digests = np.zeros((len(self.ids), 32), np.uint8)
         self.versions = np.zeros(len(self.ids), np.int32)
-        self.labels = np.full((len(self.ids), len(self.meaning.columns)), UNKNOWN, np.int8)
+        self.labels = np.full((len(self.ids), len(self.table_schema.columns)), UNKNOWN, np.int8)
         self._used = len(self.ids)
         self._by_digest: tuple[NDArray[np.uint64], NDArray[np.intp]] | None = None
         self._predicted: NDArray[np.void] | None = None  # made when a label is predicted
         self._replaced: dict[str, KnownRow] = {}  # contents that were overwritten
-        self._corrections = _by_digest(self.meaning)
+        self._corrections = _by_digest(self.table_schema)
 
     def __len__(self) -> int:
         return self._used
@@ -133,13 +133,13 @@ class GrowingTable:
     def correct(self, cells: Iterable[CorrectedCell]) -> None:
         """Take over corrections, the latest of a label last; where one is taken back the label is unknown."""
         final = {(cell.feature, cell.digest): cell for cell in cells}
-        kept = {(correction.feature, correction.digest): correction for correction in self.meaning.corrections}
+        kept = {(correction.feature, correction.digest): correction for correction in self.table_schema.corrections}
         taken_back = [one for key, one in kept.items() if key in final and final[key].label is None]
         kept = {key: one for key, one in (kept | final).items() if one.label is not None}
-        undone = _by_digest(replace(self.meaning, corrections=tuple(taken_back)))
+        undone = _by_digest(replace(self.table_schema, corrections=tuple(taken_back)))
         for row in self._rows_with(undone):
             self.labels[row, list(undone[self.digest(row)])] = UNKNOWN
-        self.meaning = replace(self.meaning, corrections=tuple(kept.values()))
+        self.table_schema = replace(self.table_schema, corrections=tuple(kept.values()))
         self._use_corrections()
 
     def corrected_columns(self, digest: str) -> Collection[int]:
@@ -157,12 +157,12 @@ class GrowingTable:
         found = ((row, self._corrections[self.digest(row)]) for row in self._rows_with(self._corrections))
         return [(row, at, cell) for row, cells in found if rows is None or row in rows for at, cell in cells.items()]
 
-    def rows_corrected_since(self, before: Meaning) -> list[int]:
-        """Rows of contents whose corrections are others than in an earlier meaning."""
-        return self._rows_with({one.digest for one in {*before.corrections} ^ {*self.meaning.corrections}})
+    def rows_corrected_since(self, before: TableSchema) -> list[int]:
+        """Rows of contents whose corrections are others than in an earlier table_schema."""
+        return self._rows_with({one.digest for one in {*before.corrections} ^ {*self.table_schema.corrections}})
 
     def _use_corrections(self) -> None:
-        self._corrections = _by_digest(self.meaning)
+        self._corrections = _by_digest(self.table_schema)
         for row in self._rows_with(self._corrections):
             self._apply_corrections(row)
 
@@ -205,7 +205,7 @@ class GrowingTable:
             raise ValueError("a predicted label must not replace the oracle's")
         self.labels[row, columns] = labels
         marks = self._made_predicted()
-        marks["version"][row, columns] = self.meaning.version
+        marks["version"][row, columns] = self.table_schema.version
         marks["chance"][row, columns] = chances
 
     def _uncorrected(
@@ -257,7 +257,7 @@ class GrowingTable:
         return np.cumsum(keep) - 1
 
     def column_labels(self, name: str) -> Labels:
-        column: Labels = self.labels[: self._used, self.meaning.names.index(name)]
+        column: Labels = self.labels[: self._used, self.table_schema.names.index(name)]
         return column
 
     def put(self, name: str, digest: str, version: int) -> int:
@@ -280,20 +280,20 @@ class GrowingTable:
         self._apply_corrections(row)
         return row
 
-    def define(self, meaning: Meaning) -> None:
-        """Take over another meaning; columns that mean the same in both keep their labels. What people corrected is
-        theirs, whoever is asked otherwise."""
-        labels = np.full((len(self.labels), len(meaning.columns)), UNKNOWN, np.int8)
+    def define(self, table_schema: TableSchema) -> None:
+        """Take over another schema. Columns that mean the same in both keep their labels, and corrections by people are
+        kept whoever is asked."""
+        labels = np.full((len(self.labels), len(table_schema.columns)), UNKNOWN, np.int8)
         predicted = None if self._predicted is None else np.zeros(labels.shape, PREDICTED)
-        same_voter = (meaning.oracle, meaning.votes) == (self.meaning.oracle, self.meaning.votes)
-        for place, column in enumerate(meaning.columns):
-            old = self.meaning.column(column.name)
+        same_voter = (table_schema.oracle, table_schema.votes) == (self.table_schema.oracle, self.table_schema.votes)
+        for place, column in enumerate(table_schema.columns):
+            old = self.table_schema.column(column.name)
             if same_voter and old is not None and old.definition == column.definition:
-                before = self.meaning.names.index(column.name)
+                before = self.table_schema.names.index(column.name)
                 labels[:, place] = self.labels[:, before]
                 if predicted is not None and self._predicted is not None:
                     predicted[:, place] = self._predicted[:, before]
-        self.labels, self.meaning, self._predicted = labels, meaning, predicted
+        self.labels, self.table_schema, self._predicted = labels, table_schema, predicted
         self._use_corrections()
 
     def _grow(self) -> None:
@@ -307,11 +307,11 @@ class GrowingTable:
             self._predicted = np.concatenate([self._predicted, np.zeros((more, self.labels.shape[1]), PREDICTED)])
 
 
-def _by_digest(meaning: Meaning) -> dict[str, dict[int, CorrectedCell]]:
+def _by_digest(table_schema: TableSchema) -> dict[str, dict[int, CorrectedCell]]:
     """The corrections of the columns that a table has, by content and column."""
-    places = {name: place for place, name in enumerate(meaning.names)}
+    places = {name: place for place, name in enumerate(table_schema.names)}
     found: dict[str, dict[int, CorrectedCell]] = {}
-    for cell in meaning.corrections:
+    for cell in table_schema.corrections:
         if cell.feature in places:
             found.setdefault(cell.digest, {})[places[cell.feature]] = cell
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
-from reports.enrichment.table import PREDICTED, Column, CorrectedCell, GrowingTable, Meaning
+from reports.enrichment.table import PREDICTED, Column, CorrectedCell, LabelTable, TableSchema
 from reports.run import RunError, replace_file
 
 if TYPE_CHECKING:
@@ -31,21 +31,21 @@ GROUP_ROWS = 65_536
 CHANCE, VERSION, CORRECTOR = " (probability)", " (predicted in)", " (corrected by)"
 
 
-def read_table(folder: Path) -> GrowingTable:
+def read_table(folder: Path) -> LabelTable:
     """The table in a folder, or an empty one."""
     path = folder / TABLE
-    return read_file(path) if path.exists() else GrowingTable()
+    return read_file(path) if path.exists() else LabelTable()
 
 
 def table_version(folder: Path) -> int:
     """The version of the table in a folder; 0 where there is none, or none that can be read."""
     try:
-        return read_meaning(folder).version
+        return read_table_schema(folder).version
     except RunError:
         return 0
 
 
-def read_meaning(folder: Path) -> Meaning:
+def read_table_schema(folder: Path) -> TableSchema:
     """What the columns of the table in a folder mean, without its rows. Raises RunError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -56,22 +56,22 @@ def read_meaning(folder: Path) -> Meaning:
         raise RunError(f"{folder / TABLE} is not a table that enrich wrote: enrich again") from None
 
 
-def read_file(path: Path) -> GrowingTable:
+def read_file(path: Path) -> LabelTable:
     """Row group by row group. Raises RunError for a file that enrich did not write."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            meaning = _meaning((file.schema_arrow.metadata or {})[NOTE])
-            groups = [_part(batch, meaning) for batch in file.iter_batches(GROUP_ROWS)]
+            table_schema = _meaning((file.schema_arrow.metadata or {})[NOTE])
+            groups = [_part(batch, table_schema) for batch in file.iter_batches(GROUP_ROWS)]
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise RunError(
             f"{path} is not a table that enrich wrote ({reason}): move it away, or restore {PREVIOUS}"
         ) from None
     ids = [name for group in groups for name in group[0]]
-    table = GrowingTable(meaning, ids)
+    table = LabelTable(table_schema, ids)
     if groups:
         table.digests = np.concatenate([group[1] for group in groups])
         table.versions = np.concatenate([group[2] for group in groups])
@@ -82,7 +82,7 @@ def read_file(path: Path) -> GrowingTable:
     return table
 
 
-def write_table(folder: Path, table: GrowingTable) -> None:
+def write_table(folder: Path, table: LabelTable) -> None:
     """Replace the table at once; the one before stays as labels.previous.parquet."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / TABLE
@@ -91,7 +91,7 @@ def write_table(folder: Path, table: GrowingTable) -> None:
     replace_file(path, lambda file: write_file(file, table), binary=True)
 
 
-def write_refused(folder: Path, table: GrowingTable) -> None:
+def write_refused(folder: Path, table: LabelTable) -> None:
     """A table that must not replace the one that is there, for people to look at."""
     replace_file(folder / REFUSED, lambda file: write_file(file, table), binary=True)
 
@@ -108,20 +108,20 @@ def keep_previous(path: Path, previous: Path) -> None:
     os.replace(name, previous)
 
 
-def write_file(file: Any, table: GrowingTable, rows: Sequence[int] | None = None) -> None:
+def write_file(file: Any, table: LabelTable, rows: Sequence[int] | None = None) -> None:
     import pyarrow.parquet as pq
 
     chosen = np.arange(len(table)) if rows is None else np.asarray(rows, np.intp)
-    marked = [column for column in range(len(table.meaning.columns)) if table.marks(column) is not None]
-    corrected = {column: by for column in range(len(table.meaning.columns)) if (by := table.correctors(column))}
-    schema = _schema(table.meaning, marked, list(corrected))
+    marked = [column for column in range(len(table.table_schema.columns)) if table.marks(column) is not None]
+    corrected = {column: by for column in range(len(table.table_schema.columns)) if (by := table.correctors(column))}
+    schema = _schema(table.table_schema, marked, list(corrected))
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in _batches(table, chosen, schema, marked, list(corrected.values())):
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
 
 
 def _batches(
-    table: GrowingTable,
+    table: LabelTable,
     rows: NDArray[np.intp],
     schema: pa.Schema,
     marked: Sequence[int],
@@ -148,46 +148,52 @@ def _batches(
         yield pa.record_batch(arrays, schema=schema)
 
 
-def _schema(meaning: Meaning, marked: Sequence[int], corrected: Sequence[int]) -> pa.Schema:
+def _schema(table_schema: TableSchema, marked: Sequence[int], corrected: Sequence[int]) -> pa.Schema:
     import pyarrow as pa
 
     own = [pa.field("id", pa.string()), pa.field("digest", pa.string()), pa.field("version", pa.int32())]
-    features = [pa.field(column_name(name), pa.int8()) for name in meaning.names]
+    features = [pa.field(column_name(name), pa.int8()) for name in table_schema.names]
     for column in marked:
-        name = column_name(meaning.names[column])
+        name = column_name(table_schema.names[column])
         features += [pa.field(name + CHANCE, pa.float32()), pa.field(name + VERSION, pa.int32())]
-    features += [pa.field(column_name(meaning.names[column]) + CORRECTOR, pa.string()) for column in corrected]
-    return pa.schema([*own, *features], metadata={NOTE: json.dumps(asdict(meaning), ensure_ascii=False).encode()})
+    features += [pa.field(column_name(table_schema.names[column]) + CORRECTOR, pa.string()) for column in corrected]
+    return pa.schema([*own, *features], metadata={NOTE: json.dumps(asdict(table_schema), ensure_ascii=False).encode()})
 
 
 def column_name(feature: str) -> str:
     return f"{feature} (feature)" if feature in OWN_COLUMNS else feature
 
 
-def _meaning(note: bytes) -> Meaning:
+def _meaning(note: bytes) -> TableSchema:
     said = json.loads(note)
     columns = tuple(Column(**column) for column in said["columns"])
     certificates = tuple(said.get("certificates", ()))
     corrections = tuple(CorrectedCell(**cell) for cell in said.get("corrections", ()))
-    return replace(Meaning(**said), columns=columns, certificates=certificates, corrections=corrections)
+    return replace(TableSchema(**said), columns=columns, certificates=certificates, corrections=corrections)
 
 
 _Part = tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels, "NDArray[np.void] | None"]
 
 
-def _part(batch: pa.RecordBatch, meaning: Meaning) -> _Part:
+def _part(batch: pa.RecordBatch, table_schema: TableSchema) -> _Part:
     import pyarrow as pa
 
     digests = np.frombuffer(bytes.fromhex("".join(batch.column("digest").to_pylist())), np.uint8).reshape(-1, 32)
-    labels = np.empty((batch.num_rows, len(meaning.columns)), np.int8)
-    for place, name in enumerate(meaning.names):
+    labels = np.empty((batch.num_rows, len(table_schema.columns)), np.int8)
+    for place, name in enumerate(table_schema.names):
         column = batch.column(column_name(name)).fill_null(pa.scalar(UNKNOWN, pa.int8()))
         labels[:, place] = column.to_numpy(zero_copy_only=False)
-    return batch.column("id").to_pylist(), digests, batch.column("version").to_numpy(), labels, _marks(batch, meaning)
+    return (
+        batch.column("id").to_pylist(),
+        digests,
+        batch.column("version").to_numpy(),
+        labels,
+        _marks(batch, table_schema),
+    )
 
 
-def _marks(batch: pa.RecordBatch, meaning: Meaning) -> NDArray[np.void] | None:
-    names = [column_name(name) for name in meaning.names]
+def _marks(batch: pa.RecordBatch, table_schema: TableSchema) -> NDArray[np.void] | None:
+    names = [column_name(name) for name in table_schema.names]
     marked = [place for place, name in enumerate(names) if name + VERSION in batch.schema.names]
     if not marked:
         return None

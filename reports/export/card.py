@@ -119,10 +119,10 @@ def _provenance(run: Run) -> str:
 
 
 def _steered(run: Run) -> str:
-    """What people wanted of the discovery, in the order in which it heeded that."""
+    """What people wanted of the discovery, in the order in which it applied that."""
     return "\n".join(
         f"- {command.at[:10]} after {plural(command.after, 'question')}: {plain(f'{command.by} {command.words}')}"
-        + (f" (in vain: {plain(command.in_vain)})" if command.in_vain else "")
+        + (f" (rejected: {plain(command.rejected)})" if command.rejected else "")
         for command in run.summary.steered
     )
 

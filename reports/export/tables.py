@@ -11,7 +11,7 @@ import numpy as np
 from discovery import UNKNOWN
 from reports.export.content import ExportContent
 from reports.finished_run import Run
-from reports.run import Findings, Found, names_of
+from reports.run import Findings, FoundFeature, names_of
 from sources import Example, without_secrets
 
 if TYPE_CHECKING:
@@ -113,46 +113,48 @@ def corrected_of(content: ExportContent, row: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def correctors(feature: Found) -> list[str | None]:
+def correctors(feature: FoundFeature) -> list[str | None]:
     """Of each label who corrected it."""
     return [feature.corrected[row].by if row in feature.corrected else None for row in range(len(feature.labels))]
 
 
-def marked_probability(feature: Found) -> pd.arrays.FloatingArray:
+def marked_probability(feature: FoundFeature) -> pd.arrays.FloatingArray:
     """Of yes where a label is predicted; null where it was asked."""
     import pandas as pd
 
     return pd.arrays.FloatingArray(np.where(feature.predicted, feature.probability, 0.0).round(4), ~feature.predicted)
 
 
-def sources_of(feature: Found) -> list[str]:
+def sources_of(feature: FoundFeature) -> list[str]:
     """Of each label where it comes from; empty where nobody was asked."""
-    asked = (feature.tally.votes > 0) | (feature.labels != UNKNOWN)
+    asked = (feature.vote_counts.votes > 0) | (feature.labels != UNKNOWN)
     known = [feature.is_corrected, feature.predicted, asked]
     return [str(one) for one in np.select(known, ["corrected", "predicted", "asked"], "")]
 
 
-def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:
+def _label_rows(ids: list[str], feature: FoundFeature) -> pd.DataFrame:
     import pandas as pd
 
-    tally = feature.tally
+    vote_counts = feature.vote_counts
     return pd.DataFrame(
         {
             "id": ids,
             "feature": feature.name,
             "label": pd.arrays.IntegerArray(feature.labels.copy(), feature.labels == UNKNOWN),
             "source": sources_of(feature),
-            "yes": tally.yes,
-            "no": tally.no,
-            "abstained": tally.abstained,
+            "yes": vote_counts.yes,
+            "no": vote_counts.no,
+            "abstained": vote_counts.abstained,
             "probability": feature.probability,
             "doubtful": feature.doubtful,
         }
     )
 
 
-def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) -> dict[str, Any]:
-    yes, no, abstained = (int(side[row]) for side in (feature.tally.yes, feature.tally.no, feature.tally.abstained))
+def _doubt(feature: FoundFeature, row: int, name: str, examples: dict[str, Example]) -> dict[str, Any]:
+    yes, no, abstained = (
+        int(side[row]) for side in (feature.vote_counts.yes, feature.vote_counts.no, feature.vote_counts.abstained)
+    )
     label = None if feature.labels[row] == UNKNOWN else int(feature.labels[row])
     probability = float(feature.probability[row])
     example = examples.get(name)
@@ -173,9 +175,11 @@ def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) ->
     }
 
 
-def reason_for_doubt(feature: Found, row: int) -> str:
+def reason_for_doubt(feature: FoundFeature, row: int) -> str:
     if feature.labels[row] == UNKNOWN:
         return "undecided"
     if not feature.doubtful[row]:
         return "contradicts the question that brought the feature out"
-    return "divided votes" if min(feature.tally.yes[row], feature.tally.no[row]) else "probability near a half"
+    return (
+        "divided votes" if min(feature.vote_counts.yes[row], feature.vote_counts.no[row]) else "probability near a half"
+    )

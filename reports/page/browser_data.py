@@ -15,7 +15,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from reports.browse import BrowsedColumn, ExampleCatalogue
-from reports.run import Findings, Found
+from reports.run import Findings, FoundFeature
 from sources import DatasetError, Example, open_image
 
 MIME = "image/webp"
@@ -64,8 +64,13 @@ def browser_data(
     percents: list[int] = []
     votes = []
     for feature in findings.found:
-        tally = feature.tally
-        cast = zip(tally.yes[rows].tolist(), tally.no[rows].tolist(), tally.abstained[rows].tolist(), strict=True)
+        vote_counts = feature.vote_counts
+        cast = zip(
+            vote_counts.yes[rows].tolist(),
+            vote_counts.no[rows].tolist(),
+            vote_counts.abstained[rows].tolist(),
+            strict=True,
+        )
         votes.append("".join(codes.setdefault(one, chr(_code(len(codes)))) for one in cast))
     shown = [catalogue.texts[row] for row in rows]
     limit = min(TEXT_LIMIT, TEXTS_LIMIT // max(len(shown), 1))
@@ -111,14 +116,14 @@ def carried_columns(columns: Sequence[BrowsedColumn]) -> tuple[list[BrowsedColum
     return kept, [one.name for one, fits in zip(columns, small, strict=True) if not fits]
 
 
-def _percents(feature: Found, rows: NDArray[np.intp]) -> dict[int, int]:
+def _percents(feature: FoundFeature, rows: NDArray[np.intp]) -> dict[int, int]:
     """Of the predicted labels how probable yes was, by place in the page."""
     places = np.flatnonzero(feature.predicted[rows])
     percents = (100 * feature.probability[rows[places]]).round().astype(int)
     return dict(zip(places.tolist(), percents.tolist(), strict=True))
 
 
-def _correctors(feature: Found, rows: NDArray[np.intp]) -> dict[int, str]:
+def _correctors(feature: FoundFeature, rows: NDArray[np.intp]) -> dict[int, str]:
     """Of the corrected labels who corrected them, by place in the page."""
     return {place: feature.corrected[row].by for place, row in enumerate(rows.tolist()) if row in feature.corrected}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from reports.page.browser_data import MIME, thumbnails
-from reports.run import Findings, Found
+from reports.run import Findings, FoundFeature
 from sources import Dataset, Example
 
 MOST_FEATURES, PICTURES, SIDE = 20, 4, 72  # features that are shown, pictures of each, pixels of a picture
@@ -30,7 +30,7 @@ def markdown_of(findings: Findings, dataset: Dataset, lines: Iterable[str], curv
     return "\n".join(written)
 
 
-def _row(found: Found, examples: list[Example | None]) -> str:
+def _row(found: FoundFeature, examples: list[Example | None]) -> str:
     pictures = [f"![]({_data_url(picture)})" for picture in thumbnails(examples, SIDE) if picture] if examples else []
     share = f"{found.positives:,} of {found.labelled:,}"
     return f"| {_plain(found.name)} | {_plain(found.definition)} | {share} | {' '.join(pictures)} |"

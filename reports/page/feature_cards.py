@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN, Kind
 from reports.drawing import percent, plural, share_bar
 from reports.page.truth import AgainstTruth, MatchedAttribute
-from reports.run import COMPLEMENT, GIVEN, MICRO, SAME, AnsweredComparison, Findings, Found
+from reports.run import COMPLEMENT, KNOWN, MICRO, SAME, AnsweredComparison, Findings, FoundFeature
 from sources import Example
 
 CANDIDATE_PAIRS = 200
@@ -99,9 +99,9 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class FeatureCard:
     order: int
-    found: Found
+    found: FoundFeature
     question: str
     having: list[CardExample]
     lacking: list[CardExample]
@@ -131,7 +131,7 @@ class Exhibit:
         return self.found.cost / MICRO
 
 
-class Gallery:
+class CarriedExamples:
     """Places the examples that the page carries; an example that it does not carry has place -1."""
 
     def __init__(self, names: list[str], examples: Sequence[Example | None], rows: NDArray[np.intp]) -> None:
@@ -142,7 +142,7 @@ class Gallery:
     def row(self, name: str) -> int | None:
         return self._row_of.get(name)
 
-    def show(self, row: int, of: Found, contradicted: bool = False) -> CardExample:
+    def show(self, row: int, of: FoundFeature, contradicted: bool = False) -> CardExample:
         example = self._examples[row]
         text = (example.text if example else None) or ""
         return CardExample(
@@ -159,17 +159,17 @@ class Gallery:
 
 
 @dataclass(frozen=True, eq=False)
-class Exhibition:
+class FeatureCards:
     """All features of a run, and the examples that the page carries."""
 
     findings: Findings
-    gallery: Gallery
+    gallery: CarriedExamples
     carried: NDArray[np.intp]
     truth: AgainstTruth | None
 
-    def all(self) -> list[Exhibit]:
+    def all(self) -> list[FeatureCard]:
         return [
-            self._exhibit(number, interesting, distinct)
+            self._feature_card(number, interesting, distinct)
             for number, (interesting, distinct) in enumerate(self.findings.marks)
         ]
 
@@ -181,14 +181,14 @@ class Exhibition:
     def _in_page(self) -> NDArray[np.int8]:
         return self.findings.matrix[:, self.carried]
 
-    def _exhibit(self, number: int, interesting: bool, distinct: bool) -> Exhibit:
+    def _feature_card(self, number: int, interesting: bool, distinct: bool) -> FeatureCard:
         found = self.findings.found[number]
-        tally, labels = found.tally, found.labels
+        vote_counts, labels = found.vote_counts, found.labels
         yes, no = found.positives, found.labelled - found.positives
         unknown = int((labels[self._labelled] == UNKNOWN).sum())
-        several = tally.yes + tally.no >= 2
+        several = vote_counts.yes + vote_counts.no >= 2
         having, lacking = _question(found, self.gallery)
-        return Exhibit(
+        return FeatureCard(
             order=number + 1,
             found=found,
             question=ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
@@ -201,10 +201,10 @@ class Exhibition:
             positives=self._strip(number, 1),
             negatives=self._strip(number, 0),
             pairs=self._pairs(number),
-            votes=int(tally.votes.sum()),
+            votes=int(vote_counts.votes.sum()),
             voted_twice=int(several.sum()),
-            unanimous=int((several & (np.minimum(tally.yes, tally.no) == 0)).sum()),
-            abstained=int(tally.abstained.sum()),
+            unanimous=int((several & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
+            abstained=int(vote_counts.abstained.sum()),
             doubtful_labels=int(found.doubtful.sum()),
             predicted=int(found.predicted.sum()),
             predicted_yes=int((found.predicted & (labels == 1)).sum()),
@@ -232,7 +232,7 @@ class Exhibition:
         return [self.gallery.show(int(rows[place]), found) for place in sorted(chosen)]
 
 
-def _question(found: Found, gallery: Gallery) -> tuple[list[CardExample], list[CardExample]]:
+def _question(found: FoundFeature, gallery: CarriedExamples) -> tuple[list[CardExample], list[CardExample]]:
     """The examples asked about: those said to have the feature, and those said to lack it."""
     asked = found.asked
     if asked is None:
@@ -249,8 +249,10 @@ def _question(found: Found, gallery: Gallery) -> tuple[list[CardExample], list[C
 TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 
 
-def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
-    given = [("plain", f"given by {found.given_by}" if found.given_by else "given")] if found.question == GIVEN else []
+def _marks(found: FoundFeature, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
+    given = (
+        [("plain", f"given by {found.known_from}" if found.known_from else "given")] if found.question == KNOWN else []
+    )
     marks = [*given, ("good", "interesting") if interesting else ("plain", "rare or nearly always")]
     marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
     for start, words in TWIN_WORDS.items():

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports.drawing import Series, curve, data_url
-from reports.run import GIVEN, MICRO, Findings, RunError, RunFolder, RunSummary, TargetScore
+from reports.run import KNOWN, MICRO, Findings, RunError, RunFolder, RunSummary, TargetScore
 
 Number = TypeVar("Number", int, float)
 
 ROUNDING = 0.0000005  # half a micro-dollar
-UNGUIDED = "unguided"  # the folder, in that of the run, of a run of the same length that did not heed the target
+UNGUIDED = "unguided"  # the folder, in that of the run, of a run of the same length that did not apply the target
 RECENT_QUESTIONS = 10  # from which the present rate is estimated
 
 
@@ -47,7 +47,7 @@ class Outlook:
 
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
-    found = table[table["question"] != GIVEN]
+    found = table[table["question"] != KNOWN]
     counts = dict(zip(found["name"], found["interesting"].astype(bool) & found["distinct"].astype(bool), strict=True))
     seen: set[str] = set()
     new, counting, costs = [], [], []

@@ -19,7 +19,7 @@ from reports.curation import CuratedRun, checked_by_people, effective, read_log
 from reports.drawing import render_template
 from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from reports.page.correlations import heat_map, related, strongest
-from reports.page.feature_cards import Exhibition, Gallery, kinds_asked
+from reports.page.feature_cards import CarriedExamples, FeatureCards, kinds_asked
 from reports.page.history import aim_of, cost_of, curves_of, history_of, outlook_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import (
@@ -203,7 +203,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     truth = _truth(findings, dataset)
     history = history_of(run, findings)
     together = related(matrix[:, findings.labelled])
-    gallery = Gallery(findings.ids, examples, carried)
+    gallery = CarriedExamples(findings.ids, examples, carried)
     columns, too_large = carried_columns(_columns(findings, dataset, carried))
     catalogue = ExampleCatalogue(findings, texts, columns)
     return {
@@ -212,12 +212,12 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "oracle": without_paths(str(run.summary.settings.get("oracle", ""))),
         "cost": cost_of(run.summary, history),
         "aim": aim_of(run.folder, run.summary),
-        "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
+        "votes": int(sum(found.vote_counts.votes.sum() for found in findings.found)),
         "predicted": sum(int(found.predicted.sum()) for found in findings.found),
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
-        "exhibits": Exhibition(findings, gallery, carried, truth).all(),
+        "exhibits": FeatureCards(findings, gallery, carried, truth).all(),
         "reasons": _reasons(run.folder),
         "history": history,
         "outlook": outlook_of(history),
@@ -387,9 +387,9 @@ def _feature_problems(findings: Findings) -> list[FeatureProblems]:
     compared = findings.labelled
     affected = []
     for order, found in enumerate(findings.found, start=1):
-        refused, unreadable = (int(found.tally.cast[side].sum()) for side in (2, 3))
+        refused, unreadable = (int(found.vote_counts.cast[side].sum()) for side in (2, 3))
         unknown = 0 if found.look else int((found.labels[compared] == UNKNOWN).sum())
         if refused or unreadable or unknown:
-            reasons = sorted(found.tally.notes.items(), key=lambda reason: -reason[1])
+            reasons = sorted(found.vote_counts.notes.items(), key=lambda reason: -reason[1])
             affected.append(FeatureProblems(found.name, order, refused, unreadable, unknown, reasons[:5]))
     return affected

@@ -1,17 +1,17 @@
 """The run folder: written whole or not at all, read and checked."""
 
-from reports.run.answers import AnsweredComparison, Tally
+from reports.run.answers import AnsweredComparison, VoteCounts
 from reports.run.attributes import Attribute, Value, relinked
 from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
 from reports.run.files import RunError, TableBusy, check_replaceable, check_writable, replace_file, replaced_folder
 from reports.run.findings import (
     COMPLEMENT,
-    GIVEN,
+    KNOWN,
     MICRO,
     SAME,
     CorrectedLabel,
     Findings,
-    Found,
+    FoundFeature,
     Origin,
     names_of,
     read_findings,
@@ -24,12 +24,12 @@ from reports.run.reasons import Rationale, read_reasons, write_reasons
 from reports.run.summary import NAME as RUN_JSON
 from reports.run.summary import (
     DatasetSummary,
-    GivenFeatures,
-    LookedAtOnly,
+    KnownFeatures,
     OracleSummary,
     PerQuestion,
     RunSummary,
     SameFeatures,
+    ScreenedOnly,
     SkippedExample,
     SteeredBy,
     TargetScore,
@@ -37,4 +37,4 @@ from reports.run.summary import (
     public_source,
     without_paths,
 )
-from reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableTally
+from reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableCounts

@@ -58,7 +58,7 @@ class AnsweredComparison:
 
 
 @dataclass
-class Tally:
+class VoteCounts:
     """The votes on one feature, example by example in the order of the run's ids."""
 
     cast: Counts  # a row each for yes, no, refused and unreadable
@@ -69,7 +69,7 @@ class Tally:
     with_probability: dict[int, int] = field(default_factory=dict)  # how many votes gave one, by example
 
     @classmethod
-    def empty(cls, n: int) -> Tally:
+    def empty(cls, n: int) -> VoteCounts:
         return cls(np.zeros((len(VOTE_VERDICTS), n), np.int32), np.full(n, np.nan))
 
     @property
@@ -109,14 +109,14 @@ class Tally:
 @dataclass(frozen=True)
 class Answers:
     comparisons: list[AnsweredComparison]
-    tallies: dict[str, Tally]  # by the name of the feature
+    tallies: dict[str, VoteCounts]  # by the name of the feature
 
 
 def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
     """Read line by line: of the label votes only the counts stay in memory."""
     row_of = {name: row for row, name in enumerate(ids)}
     comparisons: list[AnsweredComparison] = []
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, VoteCounts] = {}
     for question, answer in _lines(folder / "answers.jsonl"):
         if "examples" in question:
             comparisons.append(_asked(question, answer))
@@ -124,7 +124,7 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
             continue
         name = question["feature"]
         if name not in tallies:
-            tallies[name] = Tally.empty(len(ids))
+            tallies[name] = VoteCounts.empty(len(ids))
         if question["kind"] == Kind.SAME:  # what it took to tell the feature from others is part of its cost
             tallies[name].cost += answer["cost"]
         elif (row := row_of.get(question["example"])) is not None:

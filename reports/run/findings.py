@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, find_twin, interest_and_distinctness
-from reports.run.answers import AnsweredComparison, Tally, read_answers
+from reports.run.answers import AnsweredComparison, VoteCounts, read_answers
 from reports.run.attributes import Attribute
 from reports.run.files import RunError
 from reports.run.folder import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MICRO = 1_000_000
 SAME, COMPLEMENT = "same as ", "complement of "  # in the column `twin`, before the name of the other feature
-GIVEN = "given"  # in place of the question, of a feature that the run started with
+KNOWN = "given"  # in place of the question, of a feature that the run started with
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
 Origin = tuple[str, ...]  # the name of a feature as discovered, and of the parts that splits have made of it
@@ -46,13 +46,13 @@ class CorrectedLabel:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundFeature:
     """One feature, as discovered or as curated."""
 
     name: str
     definition: str
     labels: Labels
-    tally: Tally
+    vote_counts: VoteCounts
     asked: AnsweredComparison | None  # None where the feature was made by hand
     consistent: bool  # the labels of the examples asked about show what the question asked for
     question: str
@@ -65,7 +65,7 @@ class Found:
     certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
     origins: tuple[Origin, ...] = ()  # what it was made of: corrections are kept by these
     corrected: Mapping[int, CorrectedLabel] = field(default_factory=dict)  # by row
-    given_by: str = ""  # who gave it while the run went on
+    known_from: str = ""  # who gave it while the run went on
     changes: tuple[str, ...] = ()  # what curation has made of it, with who and when
 
     @property
@@ -92,9 +92,9 @@ class Found:
     def probability(self) -> NDArray[np.float64]:
         """Of yes: the classifier's where a label is predicted, else the oracle's, NaN where it gave none."""
         return (
-            self.tally.probability
+            self.vote_counts.probability
             if self.chances is None
-            else np.where(self.predicted, self.chances, self.tally.probability)
+            else np.where(self.predicted, self.chances, self.vote_counts.probability)
         )
 
     @property
@@ -108,18 +108,18 @@ class Found:
 
     @property
     def cost(self) -> int:
-        return self.tally.cost + (self.asked.cost if self.asked else 0)
+        return self.vote_counts.cost + (self.asked.cost if self.asked else 0)
 
     @property
     def doubtful(self) -> NDArray[np.bool_]:
         """Labels that were nearly otherwise: unknown after votes, narrowly voted, or an undecided probability. What a
         person has corrected is not."""
-        tally = self.tally
-        cast = tally.yes + tally.no
-        against = np.minimum(tally.yes, tally.no) / np.maximum(cast, 1)
+        vote_counts = self.vote_counts
+        cast = vote_counts.yes + vote_counts.no
+        against = np.minimum(vote_counts.yes, vote_counts.no) / np.maximum(cast, 1)
         low, high = UNSURE_PROBABILITY
         undecided = (self.probability > low) & (self.probability < high)
-        asked = tally.votes > 0
+        asked = vote_counts.votes > 0
         doubtful: NDArray[np.bool_] = ((self.labels == UNKNOWN) & asked) | (against >= UNSURE_SHARE) | undecided
         return doubtful & ~self.is_corrected
 
@@ -134,8 +134,8 @@ class Found:
     @property
     def doubt_is_known(self) -> bool:
         """One vote without a probability says nothing of how sure a label is."""
-        tally = self.tally
-        return bool((tally.yes + tally.no >= 2).any() or (~np.isnan(tally.probability)).any())
+        vote_counts = self.vote_counts
+        return bool((vote_counts.yes + vote_counts.no >= 2).any() or (~np.isnan(vote_counts.probability)).any())
 
     @property
     def is_doubtful(self) -> bool:
@@ -147,7 +147,7 @@ class Findings:
     """Everything a report or an export needs of a run, its data set's content apart."""
 
     ids: list[str]
-    found: list[Found]
+    found: list[FoundFeature]
     comparisons: list[AnsweredComparison]
     label_costs: dict[str, int]  # micro-dollars, by the name under which a feature was discovered
     working: NDArray[np.bool_]  # the examples that the discovery compared: in a large data set a random subset
@@ -172,13 +172,13 @@ class Findings:
         repeats = [feature.repeats and feature.twin.startswith(SAME) for feature in self.found]
         return interest_and_distinctness(self.matrix[:, self.working], repeats=repeats)
 
-    def exemplars(self, feature: Found) -> tuple[list[str], list[str]]:
+    def exemplars(self, feature: FoundFeature) -> tuple[list[str], list[str]]:
         """Examples that have the feature and some that lack it: those whose label was corrected (the latest first),
         those that it was found by, unless their labels say otherwise, and then those whose label people decided."""
         asked = feature.asked
         claims = (asked.having, asked.lacking) if asked and asked.having else ([], [])
         said = [{self.ids[row] for row in np.flatnonzero(feature.labels == value)} for value in (0, 1)]
-        reviewed = [self.ids[row] for row in sorted(feature.tally.reviewed)]
+        reviewed = [self.ids[row] for row in sorted(feature.vote_counts.reviewed)]
         latest = sorted(feature.corrected.items(), key=lambda item: item[1].at, reverse=True)
         sides = []
         for claimed, value in ((claims[0], 1), (claims[1], 0)):
@@ -217,7 +217,7 @@ class Findings:
                 feature.consistent,
                 feature.twin,
                 feature.look,
-                feature.given_by,
+                feature.known_from,
                 feature.cost / MICRO,
             )
             for order, (feature, (interesting, distinct)) in enumerate(marked, start=1)
@@ -286,11 +286,11 @@ def _read_findings(run: RunFolder) -> Findings:
                 first.setdefault(named.feature, named)
     chances, certificates = read_chances(run.folder, run.summary, ids), certificates_of(run.summary)
     found = [
-        Found(
+        FoundFeature(
             name=str(row.name),
             definition=str(row.definition),
             labels=_plain(labels[str(row.name)]),
-            tally=answers.tallies.get(str(row.name)) or Tally.empty(len(ids)),
+            vote_counts=answers.tallies.get(str(row.name)) or VoteCounts.empty(len(ids)),
             asked=first.get(str(row.name)),
             consistent=str(row.consistent) == "True",
             question=str(row.question),
@@ -298,20 +298,20 @@ def _read_findings(run: RunFolder) -> Findings:
             twin=str(row.twin),
             repeats=str(row.twin).startswith(SAME) and str(row.distinct) == "False",
             look=str(row.look),
-            given_by=str(row.given_by),
+            known_from=str(row.known_from),
             chances=chances.get(str(row.name)),
             certificate=certificates.get(str(row.name)),
             origins=((str(row.name),),),
         )
         for row in table.itertuples(index=False)
     ]
-    costs = {name: tally.cost for name, tally in answers.tallies.items()}
+    costs = {name: vote_counts.cost for name, vote_counts in answers.tallies.items()}
     compared = run.summary.dataset.compared_ids
     working = np.ones(len(ids), np.bool_) if compared is None else np.isin(np.array(ids, object), compared)
     return Findings(ids, found, answers.comparisons, costs, working)
 
 
-def names_of(found: Sequence[Found]) -> list[str]:
+def names_of(found: Sequence[FoundFeature]) -> list[str]:
     return [feature.name for feature in found]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
-    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "given_by", "cost_usd"),
+    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "known_from", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it

@@ -76,7 +76,7 @@ class LiveRun:
         return [str(event["gone"][0]) for event in vetoes if event.get("gone")]
 
     def reached(self, scope: str) -> int:
-        """How many questions it has asked, the one that was being asked included: what was wanted since is heeded
+        """How many questions it has asked, the one that was being asked included: what was wanted since is applied
         after these, so that no answer is paid for twice. 0 of another run, or where the file cannot be read."""
         try:
             events = self.events()

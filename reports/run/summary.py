@@ -92,7 +92,7 @@ class PerQuestion(JsonPart):
     usd_per_feature: Number  # labels included
 
 
-class GivenFeatures(JsonPart):
+class KnownFeatures(JsonPart):
     """Features that the run started with. They are not counted among those that it found."""
 
     features: int
@@ -111,18 +111,18 @@ class GivenFeatures(JsonPart):
 
 
 class SteeredBy(JsonPart):
-    """What a person wanted while the run went on, and after how many questions it was heeded. `words` follow the name;
-    `in_vain` says why nothing came of it."""
+    """What a person wanted while the run went on, and after how many questions it was applied. `words` follow the name;
+    `rejected` says why nothing came of it."""
 
     after: int
     action: str
     by: str
     at: str
     words: str
-    in_vain: str = ""
+    rejected: str = ""
 
 
-class LookedAtOnly(JsonPart):
+class ScreenedOnly(JsonPart):
     """Features that were not labelled in full, because a look showed that they surely do not count."""
 
     first: int  # examples of the first look
@@ -164,10 +164,10 @@ class RunSummary(JsonPart):
     finished_at: str
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
     versions: dict[str, Any]
-    given: GivenFeatures | None = None
+    given: KnownFeatures | None = None
     steered: list[SteeredBy] = Field(default_factory=list)
     per_question: PerQuestion | None = None
-    looked_at: LookedAtOnly | None = None
+    looked_at: ScreenedOnly | None = None
     same: SameFeatures | None = None
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None

@@ -79,7 +79,7 @@ class UnusableAnswers(JsonPart):
         )
 
 
-class UnusableTally:
+class UnusableCounts:
     """Counts answers; two tallies can be added."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class UnusableTally:
         if verdict in ("refused", "unreadable"):
             self._unusable[by, kind, verdict, " ".join(note.split()) or verdict] += answers
 
-    def add(self, other: UnusableTally) -> None:
+    def add(self, other: UnusableCounts) -> None:
         self.comparisons += other.comparisons
         self.labels += other.labels
         self._unusable += other._unusable

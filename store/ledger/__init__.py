@@ -1,6 +1,6 @@
 """Answers, claims, charges, runs and costs."""
 
-from store.ledger.answers import KeptAnswers
+from store.ledger.answers import StoredAnswers
 from store.ledger.check import Check
 from store.ledger.claims import Claims
 from store.ledger.costs import Cost, Costs, Totals

@@ -120,7 +120,7 @@ _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answer
 _USE = insert(uses).from_select(["run", "answer"], or_nothing(_USED.order_by(answers.c.id)))
 
 
-class KeptAnswers(RunRepository):
+class StoredAnswers(RunRepository):
     @reads
     def lookup(self, connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
         """The answers that are kept, by key."""

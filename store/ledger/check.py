@@ -200,7 +200,7 @@ def _balance_problems(
 def _answer_problems(connection: Connection) -> list[str]:
     paid = and_(charges.c.key == answers.c.key, charges.c.state == PAID)
     unpaid = select(answers.c.key).outerjoin(charges, paid).where(charges.c.key.is_(None)).order_by(answers.c.id)
-    unkept = (
+    not_stored = (
         select(charges.c.key)
         .outerjoin(answers, answers.c.key == charges.c.key)
         .where(charges.c.state == PAID, answers.c.key.is_(None))
@@ -208,5 +208,5 @@ def _answer_problems(connection: Connection) -> list[str]:
     )
     return [
         *(f"answer {key}: no charge was booked for it" for key in connection.execute(unpaid.limit(20)).scalars()),
-        *(f"charge {key}: its answer is not kept" for key in connection.execute(unkept.limit(20)).scalars()),
+        *(f"charge {key}: its answer is not kept" for key in connection.execute(not_stored.limit(20)).scalars()),
     ]

@@ -289,8 +289,8 @@ def unclaimed_in_batches(
     """The questions that nobody has claimed and a batch holds."""
     found = dict[str, InBatch]()
     for charge in latest:
-        is_kept = charge.state == UNKNOWN and now - (charge.settled_at or 0.0) < COLLECTABLE_SECONDS
-        is_open = not charge.answered and (is_kept or (charge.key, charge.fence) in ended)
+        is_stored = charge.state == UNKNOWN and now - (charge.settled_at or 0.0) < COLLECTABLE_SECONDS
+        is_open = not charge.answered and (is_stored or (charge.key, charge.fence) in ended)
         if charge.batch is not None and is_open:
             spent = charge.in_doubt if charge.state == UNKNOWN else charge.reserved
             found[charge.key] = InBatch(charge.fence, charge.batch, scope=charge.scope, spent=spent)

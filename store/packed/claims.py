@@ -155,9 +155,9 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
     rows = [(one.key, number, place) for number, pack in numbered for place, one in enumerate(pack)]
     lost = add(connection, rows)
     if connection.dialect.name == "postgresql" and rows:  # others may have claimed and released some since we looked
-        given_back = _with_charges(connection, [key for key, _, _ in rows if key not in lost])
-        remove(connection, given_back)
-        lost |= given_back
+        returned = _with_charges(connection, [key for key, _, _ in rows if key not in lost])
+        remove(connection, returned)
+        lost |= returned
     written = []
     for number, pack in numbered:
         mine = [one for one in pack if one.key not in lost]

@@ -14,7 +14,7 @@ from store.schema import review_examples, review_items, review_votes, review_wai
 from store.sql import KEYS, chunks, insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
 
-OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"  # states of a question
+OPEN, DONE, ABANDONED, CHECK = "open", "done", "given up", "check"  # states of a question
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
 VOTE, CHECKED, REPEAT = "vote", "check", "repeat"  # purposes of a vote
 items, votes = review_items, review_votes
@@ -51,7 +51,7 @@ class Standing:
 
     item: int
     votes: int
-    given_up: bool  # skipped too often or past its deadline: no longer asked
+    abandoned: bool  # skipped too often or past its deadline: no longer asked
     given: dict[int, Vote] = field(default_factory=dict)
     ruling: Vote | None = None  # outranks the votes
 
@@ -116,7 +116,7 @@ class Items(Repository):
             by_item = {}
             for row in connection.execute(_STANDING, {"keys": part}).all():
                 is_late = row.deadline is not None and row.deadline <= now and row.state == OPEN
-                by_item[row.id] = found[row.digest] = Standing(row.id, row.votes, row.state == GIVEN_UP or is_late)
+                by_item[row.id] = found[row.digest] = Standing(row.id, row.votes, row.state == ABANDONED or is_late)
             query = (
                 select(votes, people.c.name, people.c.role)
                 .join(people, people.c.id == votes.c.person)

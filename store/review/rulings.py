@@ -13,7 +13,7 @@ from store.review.items import CHECKED, DONE, GIVEN, IS_RULING, LEASED, OPEN, VO
 from store.review.leases import end_leases
 from store.review.people import people
 from store.review.withdrawals import retire
-from store.schema import answers as kept_answers
+from store.schema import answers as stored_answers
 from store.transactions import Repository, reads, writes
 
 LABEL, WHY = "label", "why"
@@ -97,7 +97,7 @@ def _divided(queue: str | None) -> Select[Any]:
 
 def _add_reasons(connection: Connection, disputed: Sequence[DisputedLabel]) -> None:
     wanted = {(tuple(label.question["feature"][:2]), label.question["example"]): label for label in disputed}
-    asked = select(kept_answers.c.question, kept_answers.c.answer).where(kept_answers.c.kind == WHY)
+    asked = select(stored_answers.c.question, stored_answers.c.answer).where(stored_answers.c.kind == WHY)
     for row in connection.execute(asked) if wanted else ():
         about = (tuple(row.question.get("feature", ())), row.question.get("example"))
         if about in wanted and row.answer.get("verdict") in USABLE and row.answer.get("reason"):

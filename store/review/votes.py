@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, select, update
 
-from store.review.items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review.items import ABANDONED, DONE, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.leases import LeaseTerms, drop_leases, free_slot, taken_slots
 from store.sql import any_of
 from store.transactions import Repository, writes
@@ -60,7 +60,7 @@ _COUNT = (
         skipped=items.c.skipped + bindparam("more_skipped"),
         state=case(
             (items.c.given + bindparam("more_given") >= items.c.votes, DONE),
-            (items.c.skipped + bindparam("more_skipped") >= items.c.patience, GIVEN_UP),
+            (items.c.skipped + bindparam("more_skipped") >= items.c.patience, ABANDONED),
             else_=OPEN,
         ),
     )

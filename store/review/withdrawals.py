@@ -14,7 +14,7 @@ from store.review.items import DONE, GIVEN, HELD, LEASED, OPEN, VOTE, items, vot
 from store.review.leases import drop_leases, end_leases
 from store.review.votes import WITHDRAWN, count_votes
 from store.schema import PAID, charges
-from store.schema import answers as kept_answers
+from store.schema import answers as stored_answers
 from store.sql import chunks
 from store.transactions import Repository, reads, writes
 
@@ -119,9 +119,9 @@ def _labels_about(connection: Connection, lone: Sequence[_Named], rows: Sequence
 def retire(connection: Connection, key: str) -> None:
     """Rename an answer and its charge: they stay in the books, and the question is open again."""
     unpack(connection, [key])
-    number = connection.execute(select(kept_answers.c.id).where(kept_answers.c.key == key)).scalar()
+    number = connection.execute(select(stored_answers.c.id).where(stored_answers.c.key == key)).scalar()
     if number is not None:
         name = f"{key}/withdrawn/{number}"
-        connection.execute(update(kept_answers).where(kept_answers.c.id == number).values(key=name))
+        connection.execute(update(stored_answers).where(stored_answers.c.id == number).values(key=name))
         paid = and_(charges.c.key == key, charges.c.state == PAID)
         connection.execute(update(charges).where(paid).values(key=name))

@@ -16,7 +16,7 @@ from reports.browse import ExampleCatalogue, Vectors, browsed_columns
 from reports.run import LIVE, Findings, LiveRun, RunError
 from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
 from studio.config import VectorsOf
-from studio.runs import OpenRun, Shelf
+from studio.runs import OpenRun, RunCatalog
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,8 @@ class BrowsedRun:
 
 
 class BrowsedRuns:
-    def __init__(self, shelf: Shelf, vectors_of: VectorsOf) -> None:
-        self._shelf, self._vectors_of = shelf, vectors_of
+    def __init__(self, run_catalog: RunCatalog, vectors_of: VectorsOf) -> None:
+        self._run_catalog, self._vectors_of = run_catalog, vectors_of
         self._known: LRUCache[str, BrowsedRun] = LRUCache(BROWSED_RUNS)
         self._embedded: tuple[object, Vectors | None] = (None, None)  # of the run that was last sorted by them
         self._lock, self._reading_vectors = threading.Lock(), threading.Lock()
@@ -61,7 +61,7 @@ class BrowsedRuns:
 
     def get(self, key: str) -> BrowsedRun | None:
         """None where there is no such run. Raises RunError where it cannot be read."""
-        opened, folder = self._shelf.open(key), self._shelf.folder(key, LIVE)
+        opened, folder = self._run_catalog.open(key), self._run_catalog.folder(key, LIVE)
         settings = _settings(LiveRun(folder / LIVE)) if opened is None and folder is not None else {}
         if opened is None and folder is None:
             return None
@@ -77,7 +77,7 @@ class BrowsedRuns:
 
     def live(self, key: str) -> str:
         """The page of a discovery that goes on; empty if it does not."""
-        folder = self._shelf.folder(key, LIVE)
+        folder = self._run_catalog.folder(key, LIVE)
         return f"/live/{key}" if folder is not None and LiveRun(folder / LIVE).goes_on else ""
 
     def _finished(self, key: str, opened: OpenRun, before: BrowsedRun | None) -> BrowsedRun:

@@ -17,9 +17,9 @@ from reports.run import LIVE, LiveRun, RunError
 from studio.browse.browsed import BrowsedRun, BrowsedRuns
 from studio.browse.views import about_of, example_of, tiles_of
 from studio.config import StudioConfig
-from studio.review import BrowserPictures, Visiting
+from studio.review import BrowserPictures, Visitor
 from studio.roles import Roles, for_staff
-from studio.runs import Key, Shelf
+from studio.runs import Key, RunCatalog
 from studio.views import StudioTemplates, json_response
 
 MOST_AT_ONCE = 500  # tiles of one answer
@@ -28,9 +28,9 @@ MOST_NAMED = 200  # selected examples whose ids the page gets, for its address
 
 
 class BrowsePages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
-        self._templates, self._shelf, self.roles = templates, shelf, roles
-        self._runs = BrowsedRuns(shelf, config.vectors)
+    def __init__(self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
+        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
+        self._runs = BrowsedRuns(run_catalog, config.vectors)
         self._pictures = BrowserPictures()
 
     def router(self) -> APIRouter:
@@ -44,20 +44,20 @@ class BrowsePages:
         return router
 
     @for_staff
-    def page(self, visiting: Visiting, key: Key) -> Response:
+    def page(self, visitor: Visitor, key: Key) -> Response:
         """Without the run, which may take a while to read: the page's script asks for it."""
-        folder = self._shelf.folder(key)
+        folder = self._run_catalog.folder(key)
         if folder is None:
             raise HTTPException(404)
-        opened = self._shelf.open(key)
+        opened = self._run_catalog.open(key)
         try:
             name = opened.run.summary.dataset.name if opened else LiveRun(folder / LIVE).begun.get("name", "")
         except RunError as error:
             raise HTTPException(422, str(error)) from None
         return self._templates.page(
             "browse_run.html",
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             key=key,
             folder=folder.name,
             name=name,
@@ -65,15 +65,15 @@ class BrowsePages:
         )
 
     @for_staff
-    def about(self, visiting: Visiting, key: Key) -> Response:
-        del visiting
+    def about(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
         browsed = self._run(key)
         return json_response(about_of(browsed))
 
     @for_staff
-    def found(self, visiting: Visiting, key: Key, request: Request) -> Response:
+    def found(self, visitor: Visitor, key: Key, request: Request) -> Response:
         """What matches, a page of it, and how many would match otherwise."""
-        del visiting
+        del visitor
         browsed, asked = self._run(key), _asked(request)
         choice, plain = BrowseChoice.of(asked), dict(asked)
         start, count = (_number(plain.get(name, "")) or 0 for name in ("start", "count"))
@@ -82,9 +82,9 @@ class BrowsePages:
         return json_response(answer | {"live": self._runs.live(key)})
 
     @for_staff
-    def all(self, visiting: Visiting, key: Key, request: Request) -> Response:
+    def all(self, visitor: Visitor, key: Key, request: Request) -> Response:
         """The places of all that match, with their ids where these are few; or of those that an address names."""
-        del visiting
+        del visitor
         browsed, asked = self._run(key), _asked(request)
         names = [value for name, value in asked if name == "selected"]
         if names:
@@ -95,9 +95,9 @@ class BrowsePages:
         return json_response({"places": rows, "ids": ids})
 
     @for_staff
-    def example(self, visiting: Visiting, key: Key, row: str = "", id: str | None = None) -> Response:
+    def example(self, visitor: Visitor, key: Key, row: str = "", id: str | None = None) -> Response:
         """By its place or by its id; null where there is none."""
-        del visiting
+        del visitor
         browsed = self._run(key)
         place = browsed.catalogue.row(id) if id is not None else _number(row)
         if place is None or place >= len(browsed.findings.ids):
@@ -105,13 +105,13 @@ class BrowsePages:
         return json_response(example_of(browsed, place, self._pictures))
 
     @for_staff
-    def export(self, visiting: Visiting, key: Key) -> Response:
+    def export(self, visitor: Visitor, key: Key) -> Response:
         """The ids of the selected examples, a line each, or all that is known of them as Parquet."""
-        browsed, kind = self._run(key), visiting.form.one("kind")
-        rows = rows_of(visiting.form.one("rows"), len(browsed.findings.ids))
+        browsed, kind = self._run(key), visitor.form.one("kind")
+        rows = rows_of(visitor.form.one("rows"), len(browsed.findings.ids))
         if not rows:
             raise HTTPException(422, "Nothing is selected: select some examples first.")
-        name = self._shelf_name(key)
+        name = self._catalog_name(key)
         if kind == "parquet" and browsed.run is not None:
             content = selection_as_parquet(browsed.run, browsed.own, rows)
             return _download(content, "application/vnd.apache.parquet", f"{name}.parquet")
@@ -120,8 +120,8 @@ class BrowsePages:
         lines = "".join(f"{browsed.findings.ids[row]}\n" for row in rows)
         return _download(lines.encode("utf-8", "replace"), "text/plain; charset=utf-8", f"{name}-ids.txt")
 
-    def _shelf_name(self, key: str) -> str:
-        folder = self._shelf.folder(key)
+    def _catalog_name(self, key: str) -> str:
+        folder = self._run_catalog.folder(key)
         return folder.name if folder is not None else key
 
     def _run(self, key: str) -> BrowsedRun:

@@ -7,7 +7,7 @@ from typing import Any
 
 from discovery import UNKNOWN
 from reports.browse import BrowseChoice, BrowsedColumn
-from reports.run import Found
+from reports.run import FoundFeature
 from studio.browse.browsed import BrowsedRun
 from studio.review import BrowserPictures, film_kind
 from studio.runs import votes_on
@@ -85,7 +85,7 @@ def example_of(browsed: BrowsedRun, row: int, pictures: BrowserPictures) -> dict
     }
 
 
-def words_on(found: Found, row: int) -> str:
+def words_on(found: FoundFeature, row: int) -> str:
     """Where a label comes from."""
     if (corrected := found.corrected.get(row)) is not None:
         return f"corrected by {corrected.by}"

@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from reports.run import LIVE, LiveRun, RunError, RunSummary
 from sources import Columns, Dataset, DatasetError, Example, load_dataset
 from studio.config import StudioConfig
-from studio.review import BrowserPictures, Size, Visiting
+from studio.review import BrowserPictures, Size, Visitor
 from studio.roles import OWNER, Roles, for_staff
-from studio.runs import Key, Row, Shelf, picture_response
+from studio.runs import Key, Row, RunCatalog, picture_response
 from studio.views import StudioTemplates
 
 LOOK_SECONDS = 0.5
@@ -32,16 +32,16 @@ SOURCE_SETTINGS = ("dataset", "id_column", "text_column", "image_column")
 After = Annotated[int, Query(ge=0, le=10**9)]
 
 
-class Watched:
+class LiveRuns:
     """The discoveries that can be watched, with the examples that they show."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, run_catalog: RunCatalog) -> None:
+        self._run_catalog = run_catalog
         self._datasets: LRUCache[str, Dataset | None] = LRUCache(OPEN_DATASETS)
         self._lock = threading.Lock()
 
     def live(self, key: str) -> LiveRun:
-        folder = self._shelf.folder(key)
+        folder = self._run_catalog.folder(key)
         if folder is None or not (folder / LIVE).is_file():
             raise HTTPException(404)
         return LiveRun(folder / LIVE)
@@ -62,9 +62,9 @@ class Watched:
 
 class LivePages:
     def __init__(
-        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, watched: Watched, roles: Roles
+        self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, watched: LiveRuns, roles: Roles
     ) -> None:
-        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
         self._watched, self._pictures = watched, BrowserPictures()
 
     def router(self) -> APIRouter:
@@ -75,23 +75,23 @@ class LivePages:
         return router
 
     @for_staff
-    def page(self, visiting: Visiting, key: Key) -> Response:
-        folder, starter = self._shelf.folder(key, STARTED, LIVE), self._config.starter
+    def page(self, visitor: Visitor, key: Key) -> Response:
+        folder, starter = self._run_catalog.folder(key, STARTED, LIVE), self._config.starter
         starts = folder is not None and _is_newer(folder / STARTED, folder / LIVE)
         if folder is not None and starts and (starter.goes_on(folder) or not (folder / LIVE).is_file()):
             said, runs = starter.said(folder), starter.goes_on(folder)
             name = "starting.html" if runs else "started.html"
-            return self._templates.page(name, who=visiting.who, folder=folder.name, said=said, runs=runs)
+            return self._templates.page(name, who=visitor.who, folder=folder.name, said=said, runs=runs)
         live = self._watched.live(key)
         begun, goes_on = live.begun, live.goes_on
         examples = self._watched.examples(begun) or ()
         pictured = any(example.image is not None for example in examples)
         return self._templates.page(
             "live.html",
-            who=visiting.who,
-            owner=self.roles.of(visiting.who) == OWNER,
+            who=visitor.who,
+            owner=self.roles.of(visitor.who) == OWNER,
             key=key,
-            csrf=visiting.csrf,
+            csrf=visitor.csrf,
             begun=begun,
             folder=live.path.parent.name,
             finished=_has_results(live) and not goes_on,
@@ -100,9 +100,9 @@ class LivePages:
         )
 
     @for_staff
-    def events(self, visiting: Visiting, key: Key, after: After = 0) -> Response:
+    def events(self, visitor: Visitor, key: Key, after: After = 0) -> Response:
         """As server-sent events; each says how many came before it, so that a lost connection goes on from there."""
-        del visiting
+        del visitor
         live = self._watched.live(key)
         examples = self._watched.examples(live.begun) or ()
         rows = {example.id: row for row, example in enumerate(examples)}
@@ -138,8 +138,8 @@ class LivePages:
         return StreamingResponse(stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     @for_staff
-    def media(self, visiting: Visiting, key: Key, row: Row, size: Size) -> Response:
-        del visiting
+    def media(self, visitor: Visitor, key: Key, row: Row, size: Size) -> Response:
+        del visitor
         examples = self._watched.examples(self._watched.live(key).begun) or ()
         return picture_response(self._pictures, examples[row] if row < len(examples) else None, size)
 

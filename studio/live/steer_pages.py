@@ -1,5 +1,5 @@
-"""What people want of a discovery that runs, entered in its log, which it heeds between two questions; the examples of
-which a question is put together; and a discovery that goes on with another budget."""
+"""Commands for a running discovery, which it applies between two questions; the choice of three examples to ask about;
+and a discovery that goes on with another budget."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fastapi.responses import RedirectResponse, Response
 from reports.run import LiveRun
 from sources import Example
 from studio.config import EditRefused, StartPlan, StudioConfig
-from studio.live.pages import After, Watched
-from studio.review import Visit, Visiting, for_role
+from studio.live.pages import After, LiveRuns
+from studio.review import RequestContext, Visitor, for_role
 from studio.roles import OWNER, Roles, for_staff
 from studio.runs import Key
 from studio.views import StudioTemplates, json_response
 
-FIELDS = ("name", "definition", "usd")  # of wishes, beside examples
-SPENDS = "budget"  # the wish of the owner alone
+FIELDS = ("name", "definition", "usd")  # of commands, beside examples
+SPENDS = "budget"  # the command of the owner alone
 PER_PAGE = 60
 MAX_TEXT = 400
 Words = Annotated[str, Query(max_length=200)]
 
 
 class SteerPages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, watched: Watched, roles: Roles) -> None:
+    def __init__(self, config: StudioConfig, templates: StudioTemplates, watched: LiveRuns, roles: Roles) -> None:
         self._config, self._templates, self._watched, self.roles = config, templates, watched, roles
 
     def router(self) -> APIRouter:
@@ -38,9 +38,9 @@ class SteerPages:
         return router
 
     @for_staff
-    def steer(self, visiting: Visiting, key: Key) -> Response:
+    def steer(self, visitor: Visitor, key: Key) -> Response:
         """From the page's script, which wants JSON, or from a form."""
-        live, form = self._watched.live(key), visiting.form
+        live, form = self._watched.live(key), visitor.form
         fields: dict[str, Any] = {name: form.one(name) for name in FIELDS if name in form}
         if "examples" in form:
             fields["examples"] = form.all("examples")
@@ -51,9 +51,9 @@ class SteerPages:
             return {example.id for example in examples} if examples is not None else None
 
         try:
-            if fields["action"] == SPENDS and self.roles.of(visiting.who) != OWNER:
+            if fields["action"] == SPENDS and self.roles.of(visitor.who) != OWNER:
                 raise EditRefused("only the owner of the studio changes what may be spent", field="usd")
-            said, status = {"said": self._config.steer(live.path.parent, fields, visiting.who.name, ids)}, 200
+            said, status = {"said": self._config.steer(live.path.parent, fields, visitor.who.name, ids)}, 200
         except EditRefused as refused:
             said, status = {"problem": str(refused), "field": refused.field}, 409 if refused.stale else 422
         if form.one("json") == "1" or status != 200:
@@ -61,9 +61,9 @@ class SteerPages:
         return RedirectResponse(f"/live/{key}", 303)
 
     @for_staff
-    def examples(self, visiting: Visiting, key: Key, q: Words = "", after: After = 0) -> Response:
+    def examples(self, visitor: Visitor, key: Key, q: Words = "", after: After = 0) -> Response:
         """Some of those that the run compares, for the picker: whose ids or texts hold all the words."""
-        del visiting
+        del visitor
         begun = self._watched.live(key).begun
         examples, compared = self._watched.examples(begun) or (), begun.get("compared_ids")
         chosen = None if compared is None else set(compared)
@@ -79,17 +79,17 @@ class SteerPages:
         return json_response({"examples": listed, "total": len(found)})
 
     @for_role(OWNER)
-    def again(self, visiting: Visiting, key: Key) -> Response:
+    def again(self, visitor: Visitor, key: Key) -> Response:
         live = self._watched.live(key)
         begun = live.begun
         budget = begun.get("settings", {}).get("budget")
         values = {"queries": str(begun.get("queries", "")), "budget": _allowed(live) or str(budget or "")}
-        return self._again(visiting, key, live, values)
+        return self._again(visitor, key, live, values)
 
     @for_role(OWNER)
-    def begin_again(self, visiting: Visiting, key: Key) -> Response:
+    def begin_again(self, visitor: Visitor, key: Key) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
-        live, form, starter = self._watched.live(key), visiting.form, self._config.starter
+        live, form, starter = self._watched.live(key), visitor.form, self._config.starter
         values = {"queries": form.one("queries"), "budget": form.one("budget") or form.one("agreed")}
         try:
             if live.goes_on:
@@ -97,13 +97,13 @@ class SteerPages:
             if form.one("confirmed") == "1":
                 starter.begin_again(live.path.parent, values)
                 return RedirectResponse(f"/live/{key}", 303)
-            return self._again(visiting, key, live, values, starter.plan_again(live.path.parent, values))
+            return self._again(visitor, key, live, values, starter.plan_again(live.path.parent, values))
         except EditRefused as refused:
-            return self._again(visiting, key, live, values, problem=str(refused), status=422)
+            return self._again(visitor, key, live, values, problem=str(refused), status=422)
 
     def _again(
         self,
-        visiting: Visit,
+        visitor: RequestContext,
         key: str,
         live: LiveRun,
         values: dict[str, str],
@@ -115,8 +115,8 @@ class SteerPages:
         return self._templates.page(
             "again.html",
             status,
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             key=key,
             begun=live.begun,
             folder=live.path.parent.name,

@@ -95,7 +95,7 @@ class Signer:
 
 
 @dataclass
-class Visit:
+class RequestContext:
     """One request; `person` is set once it has been admitted."""
 
     form: Form
@@ -123,7 +123,7 @@ class Visit:
         return self.person
 
 
-class Gate:
+class Authenticator:
     """Starts sessions, and checks every request before its endpoint runs."""
 
     def __init__(self, queue: Queue, signer: Signer, cookie: str, *, secure: bool) -> None:
@@ -136,7 +136,7 @@ class Gate:
         form = await read_form(request) if request.method == "POST" else Form()
         language = language_of(request.headers.get("accept-language", ""))
         if role == PUBLIC:
-            request.state.visit = Visit(form, language)
+            request.state.visit = RequestContext(form, language)
             return
         cookie = request.cookies.get(self._cookie, "")
         session = self._signer.read(cookie, SESSION)
@@ -145,7 +145,7 @@ class Gate:
         if request.method != "GET":
             self._refuse_foreign(request, form, cookie)
         find = partial(self._invitation, session[0])
-        request.state.visit = Visit(form, language, self._signer.stamp(cookie, CSRF), find)
+        request.state.visit = RequestContext(form, language, self._signer.stamp(cookie, CSRF), find)
 
     def invitation_of(self, link: str) -> Invitation | None:
         """The invitation of a personal link, also one that has ended."""
@@ -168,10 +168,10 @@ class Gate:
             raise Refusal(403, "refused.session")
 
 
-async def visit(request: Request) -> Visit:
-    """The request as the gate admitted it. Async, because that is faster than a thread."""
-    found: Visit = request.state.visit
+async def visit(request: Request) -> RequestContext:
+    """The request as the authenticator admitted it. Async, because that is faster than a thread."""
+    found: RequestContext = request.state.visit
     return found
 
 
-Visiting = Annotated[Visit, Depends(visit)]
+Visitor = Annotated[RequestContext, Depends(visit)]

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from store.review import EXEMPLARS, DisputedLabel, Queue, digests_shown
-from studio.review.access import ADMIN, Visiting, for_role
+from studio.review.access import ADMIN, Visitor, for_role
 from studio.review.config import ReviewConfig
 from studio.review.languages import CATALOGUES, Catalogue
 from studio.review.media import BrowserPictures, Digest, Size, picture_of
@@ -30,30 +30,30 @@ class AdjudicationPages:
         return router
 
     @for_role(ADMIN)
-    def disputed(self, visiting: Visiting) -> Response:
+    def disputed(self, visitor: Visitor) -> Response:
         found = self._queue.rulings.disputed(self._config.terms.queue)
         digests = [digest for one in found for digest in digests_shown(one.question)]
-        say = CATALOGUES[visiting.language]
+        say = CATALOGUES[visitor.language]
         cards = Cards(say, self._queue.items.examples(digests), self._pictures.is_moving)
         return self._templates.page(
             "disputed.html",
-            language=visiting.language,
-            csrf=visiting.csrf,
+            language=visitor.language,
+            csrf=visitor.csrf,
             disputed=[_shown(number, one, cards, say) for number, one in enumerate(found)],
         )
 
     @for_role(ADMIN)
-    def rule(self, visiting: Visiting) -> Response:
+    def rule(self, visitor: Visitor) -> Response:
         """Rule on the labels that were decided; the others stay disputed."""
-        form = visiting.form
+        form = visitor.form
         decided = {number: form.one(f"rule-{number}") for number in form.numbers("item")}
         verdicts = {number: said == "yes" for number, said in decided.items() if said in ("yes", "no")}
-        self._queue.rulings.rule(visiting.who.id, verdicts)
+        self._queue.rulings.rule(visitor.who.id, verdicts)
         return RedirectResponse("/admin/disputed", 303)
 
     @for_role(ADMIN)
-    def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
-        del visiting
+    def media(self, visitor: Visitor, digest: Digest, size: Size) -> Response:
+        del visitor
         return picture_of(self._queue, self._pictures, digest, size)
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from store.review import Queue
-from studio.review.access import ADMIN, Visiting, for_role
+from studio.review.access import ADMIN, Visitor, for_role
 from studio.review.config import ReviewConfig
 from studio.review.views import Templates
 
@@ -28,11 +28,11 @@ class AdminPages:
         return router
 
     @for_role(ADMIN)
-    def overview(self, visiting: Visiting) -> Response:
+    def overview(self, visitor: Visitor) -> Response:
         return self._templates.page(
             "admin.html",
-            language=visiting.language,
-            csrf=visiting.csrf,
+            language=visitor.language,
+            csrf=visitor.csrf,
             states=self._queue.records.states(),
             held=self._queue.leases.held(),
             disputed=self._queue.rulings.count(self._config.terms.queue),
@@ -42,42 +42,42 @@ class AdminPages:
         )
 
     @for_role(ADMIN)
-    def export(self, visiting: Visiting) -> Response:
-        del visiting
+    def export(self, visitor: Visitor) -> Response:
+        del visitor
         headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
         return StreamingResponse(
             self._config.export(self._queue.records.answers()), media_type="text/csv; charset=utf-8", headers=headers
         )
 
     @for_role(ADMIN)
-    def preview(self, visiting: Visiting, name: str = "") -> Response:
+    def preview(self, visitor: Visitor, name: str = "") -> Response:
         """What withdrawing a reviewer would do."""
         person = self._queue.people.find(name)
         if person is None:
             return RedirectResponse("/admin", 303)
         effect = self._queue.withdrawals.preview(person.id)
         return self._templates.page(
-            "withdraw.html", language=visiting.language, csrf=visiting.csrf, name=person.name, effect=effect
+            "withdraw.html", language=visitor.language, csrf=visitor.csrf, name=person.name, effect=effect
         )
 
     @for_role(ADMIN)
-    def withdraw(self, visiting: Visiting) -> Response:
+    def withdraw(self, visitor: Visitor) -> Response:
         """Discard a reviewer's answers and revoke their invitations: they would only give the same answers again."""
-        person = self._queue.people.find(visiting.form.one("name"))
+        person = self._queue.people.find(visitor.form.one("name"))
         if person is not None:
             self._queue.people.revoke(person.name)
             self._queue.withdrawals.withdraw(person.id)
         return RedirectResponse("/admin", 303)
 
     @for_role(ADMIN)
-    def release(self, visiting: Visiting) -> Response:
+    def release(self, visitor: Visitor) -> Response:
         """End a reviewer's leases, so that others get the questions."""
-        person = self._queue.people.find(visiting.form.one("name"))
+        person = self._queue.people.find(visitor.form.one("name"))
         if person is not None:
             self._queue.leases.release(person.id)
         return RedirectResponse("/admin", 303)
 
     @for_role(ADMIN)
-    def revoke(self, visiting: Visiting) -> Response:
-        self._queue.people.revoke(visiting.form.one("name"))
+    def revoke(self, visitor: Visitor) -> Response:
+        self._queue.people.revoke(visitor.form.one("name"))
         return RedirectResponse("/admin", 303)

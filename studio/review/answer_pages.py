@@ -11,7 +11,17 @@ from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
-from studio.review.access import NO_LINK, PUBLIC, REVIEWER, Gate, Signer, Visit, Visiting, ended, for_role
+from studio.review.access import (
+    NO_LINK,
+    PUBLIC,
+    REVIEWER,
+    Authenticator,
+    RequestContext,
+    Signer,
+    Visitor,
+    ended,
+    for_role,
+)
 from studio.review.config import ReviewConfig
 from studio.review.languages import CATALOGUES
 from studio.review.media import BrowserPictures, Digest, Size, StaticFiles, picture_of
@@ -39,14 +49,14 @@ class AnswerPages:
         config: ReviewConfig,
         templates: Templates,
         signer: Signer,
-        gate: Gate,
+        authenticator: Authenticator,
         pictures: BrowserPictures,
     ) -> None:
         self._queue = queue
         self._config = config
         self._templates = templates
         self._signer = signer
-        self._gate = gate
+        self._authenticator = authenticator
         self._pictures = pictures
         self._files = StaticFiles(STATIC.iterdir())
 
@@ -65,8 +75,8 @@ class AnswerPages:
         return router
 
     @for_role(PUBLIC)
-    def open_link(self, token: str, visiting: Visiting) -> Response:
-        invitation = self._gate.invitation_of(token)
+    def open_link(self, token: str, visitor: Visitor) -> Response:
+        invitation = self._authenticator.invitation_of(token)
         if invitation is None:
             raise NO_LINK
         if invitation.ended:
@@ -74,41 +84,41 @@ class AnswerPages:
         person = invitation.person
         page = self._templates.page(
             "welcome.html",
-            language=visiting.language,
+            language=visitor.language,
             name=person.name,
             by=invitation.by,
             until=invitation.expires_at,
             admin=person.role == "admin",
         )
-        return self._gate.start_session(invitation, page)
+        return self._authenticator.start_session(invitation, page)
 
     @for_role(PUBLIC)
     def static_file(self, name: str) -> Response:
         return self._files.response(name)
 
     @for_role(REVIEWER)
-    def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
-        del visiting
+    def media(self, visitor: Visitor, digest: Digest, size: Size) -> Response:
+        del visitor
         return picture_of(self._queue, self._pictures, digest, size)
 
     @for_role(REVIEWER)
-    def question(self, visiting: Visiting, note: str = "") -> Response:
-        person, terms = visiting.who.id, self._config.terms
+    def question(self, visitor: Visitor, note: str = "") -> Response:
+        person, terms = visitor.who.id, self._config.terms
         training = self._queue.training.next_page(person, terms) if terms.training else []
         shown = training or self._queue.leases.next_page(person, terms)
-        return self._page(visiting, shown, note=note if note in NOTES else "")
+        return self._page(visitor, shown, note=note if note in NOTES else "")
 
     @for_role(REVIEWER)
-    def ready(self, visiting: Visiting) -> Response:
+    def ready(self, visitor: Visitor) -> Response:
         queue = self._config.terms.queue
-        left = self._queue.records.progress(visiting.who.id, queue).left
+        left = self._queue.records.progress(visitor.who.id, queue).left
         now = {"left": left, "state": self._queue.outlooks.of(queue).state}
         return Response(json.dumps(now), media_type="application/json")
 
     @for_role(REVIEWER)
-    def feedback(self, visiting: Visiting) -> Response:
+    def feedback(self, visitor: Visitor) -> Response:
         """What was right and what was wrong in the training round."""
-        results, say = self._queue.training.results(visiting.who.id), CATALOGUES[visiting.language]
+        results, say = self._queue.training.results(visitor.who.id), CATALOGUES[visitor.language]
         if not results:
             return _home()
         examples = self._queue.items.examples([one.question["example"] for one in results])
@@ -123,68 +133,68 @@ class AnswerPages:
             for place, result in enumerate(results)
         ]
         right = sum(one.said == one.right for one in results)
-        return self._templates.page("training.html", language=visiting.language, results=shown, right=right)
+        return self._templates.page("training.html", language=visitor.language, results=shown, right=right)
 
     @for_role(REVIEWER)
-    def touch(self, visiting: Visiting) -> Response:
+    def touch(self, visitor: Visitor) -> Response:
         """Somebody is at work on the page: it is kept for them."""
-        self._queue.leases.touch(visiting.who.id, self._config.terms)
+        self._queue.leases.touch(visitor.who.id, self._config.terms)
         return Response(status_code=204)
 
     @for_role(REVIEWER)
-    def answer(self, visiting: Visiting) -> Response:
+    def answer(self, visitor: Visitor) -> Response:
         """Save the answers to the current questions; questions answered before keep their answer."""
-        if not is_comparison(visiting.form):
-            return self._save_labels(visiting)
-        shown = self._queue.leases.unanswered(visiting.who.id, visiting.form.numbers("lease"))
+        if not is_comparison(visitor.form):
+            return self._save_labels(visitor)
+        shown = self._queue.leases.unanswered(visitor.who.id, visitor.form.numbers("lease"))
         compared = [leased for leased in shown if leased.kind != "label"]
-        return self._save_comparison(visiting, compared[0]) if compared else _home("again")
+        return self._save_comparison(visitor, compared[0]) if compared else _home("again")
 
-    def _save_labels(self, visiting: Visit) -> Response:
-        has, unsure = labels(visiting.form)
+    def _save_labels(self, visitor: RequestContext) -> Response:
+        has, unsure = labels(visitor.form)
         in_training = self._config.terms.training and is_training(
-            self._queue.leases.unanswered(visiting.who.id, [*has, *unsure])
+            self._queue.leases.unanswered(visitor.who.id, [*has, *unsure])
         )
         together = self._signer.stamp(str(sorted([*has, *unsure])), "submission")
-        counted = self._queue.votes.give_labels(visiting.who.id, has, unsure, submission=together)
+        counted = self._queue.votes.give_labels(visitor.who.id, has, unsure, submission=together)
         if in_training and counted.given:
             return RedirectResponse("/training", 303)
         if counted.late:
             return _home("late")
-        return _home("" if counted.given or counted.skipped or "lease" not in visiting.form else "again")
+        return _home("" if counted.given or counted.skipped or "lease" not in visitor.form else "again")
 
-    def _save_comparison(self, visiting: Visit, shown: LeasedQuestion) -> Response:
-        form = visiting.form
+    def _save_comparison(self, visitor: RequestContext, shown: LeasedQuestion) -> Response:
+        form = visitor.form
         try:
             examples = self._queue.items.examples(digests_of([shown]))
             said = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
         except Unclear as unclear:
             typed = {key: form.one(key)[:600] for key in TYPED}
             marked = replace(shown, answer={"shown": form.numbers("shown")})
-            problem = problem_of(unclear, CATALOGUES[visiting.language])
-            return self._page(visiting, [marked], status=422, given=typed, problem=problem)
-        counted = self._queue.votes.give(visiting.who.id, {shown.id: said})
+            problem = problem_of(unclear, CATALOGUES[visitor.language])
+            return self._page(visitor, [marked], status=422, given=typed, problem=problem)
+        counted = self._queue.votes.give(visitor.who.id, {shown.id: said})
         return _home("late" if counted.late else "")
 
     @for_role(REVIEWER)
-    def skip(self, visiting: Visiting) -> Response:
-        why = reason(visiting.form, self._config.clean)
-        self._queue.votes.skip(visiting.who.id, visiting.form.numbers("lease"), why)
+    def skip(self, visitor: Visitor) -> Response:
+        why = reason(visitor.form, self._config.clean)
+        self._queue.votes.skip(visitor.who.id, visitor.form.numbers("lease"), why)
         return _home()
 
     @for_role(REVIEWER)
-    def undo(self, visiting: Visiting) -> Response:
-        return _home(self._queue.votes.undo(visiting.who.id, self._config.terms))
+    def undo(self, visitor: Visitor) -> Response:
+        return _home(self._queue.votes.undo(visitor.who.id, self._config.terms))
 
     def _page(
-        self, visiting: Visit, shown: list[LeasedQuestion], *, note: str = "", status: int = 200, **given: Any
+        self, visitor: RequestContext, shown: list[LeasedQuestion], *, note: str = "", status: int = 200, **given: Any
     ) -> Response:
-        queue, say = self._config.terms.queue, CATALOGUES[visiting.language]
+        queue, say = self._config.terms.queue, CATALOGUES[visitor.language]
         outlook = self._queue.outlooks.of(queue, anew=not shown)
-        progress = progress_of(self._queue.records.progress(visiting.who.id, queue), outlook, len(shown), say)
+        progress = progress_of(self._queue.records.progress(visitor.who.id, queue), outlook, len(shown), say)
         context: dict[str, Any] = {
-            "name": visiting.who.name,
-            "csrf": visiting.csrf,
+            "name": visitor.who.name,
+            "csrf": visitor.csrf,
             "progress": progress,
             "note": note,
         }
@@ -192,12 +202,12 @@ class AnswerPages:
             examples = self._queue.items.examples(digests_of(shown))
             context |= page_context(shown, examples, say, self._pictures.is_moving) | given
         else:
-            context |= self._nothing_to_answer(visiting, outlook)
+            context |= self._nothing_to_answer(visitor, outlook)
         if context["template"] == "compare.html":
             context["suggestions"] = suggestions(self._queue, shown[0], self._config.name_problem)
-        return self._templates.page(context.pop("template"), status, language=visiting.language, **context)
+        return self._templates.page(context.pop("template"), status, language=visitor.language, **context)
 
-    def _nothing_to_answer(self, visiting: Visit, outlook: QueueOutlook) -> dict[str, Any]:
+    def _nothing_to_answer(self, visitor: RequestContext, outlook: QueueOutlook) -> dict[str, Any]:
         state = outlook.state if outlook.state in (PAUSED, FINISHED) else "waiting"
         found = self._queue.outlooks.found(self._config.terms.queue) if state == FINISHED else []
         why = WAITING.get(outlook.state, "")
@@ -206,7 +216,7 @@ class AnswerPages:
             "state": state,
             "outlook": outlook.state,
             "why": why,
-            "by": visiting.invited_by,
+            "by": visitor.invited_by,
             "found": found,
         }
 

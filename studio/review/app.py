@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from store.review import Queue
-from studio.review.access import SECRET, Gate, Refusal, Signer
+from studio.review.access import SECRET, Authenticator, Refusal, Signer
 from studio.review.adjudication_pages import AdjudicationPages
 from studio.review.admin_pages import AdminPages
 from studio.review.answer_pages import AnswerPages
@@ -41,18 +41,18 @@ async def few_threads(_app: FastAPI) -> AsyncIterator[None]:
 
 def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     signer, templates, pictures = Signer(queue.people.secret(SECRET)), Templates(), BrowserPictures()
-    gate = Gate(queue, signer, config.cookie, secure=config.secure)
+    authenticator = Authenticator(queue, signer, config.cookie, secure=config.secure)
     app = FastAPI(
         title="twothirds review",
         openapi_url=None,  # the page is for people
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(gate)],
+        dependencies=[Depends(authenticator)],
         redirect_slashes=False,
         lifespan=few_threads,
     )
     app.add_middleware(SecurityHeaders, submit_addresses=config.submit_addresses)
-    app.include_router(AnswerPages(queue, config, templates, signer, gate, pictures).router())
+    app.include_router(AnswerPages(queue, config, templates, signer, authenticator, pictures).router())
     app.include_router(AdminPages(queue, config, templates).router())
     app.include_router(AdjudicationPages(queue, config, templates, pictures).router())
     app.include_router(MturkPages(queue, config, templates, signer, pictures).router())

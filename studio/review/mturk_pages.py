@@ -13,7 +13,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue, unconfirmed
-from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, Visiting, for_role
+from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Signer, Visitor, for_role
 from studio.review.config import ReviewConfig
 from studio.review.languages import CATALOGUES
 from studio.review.media import BrowserPictures, Digest, Size
@@ -68,7 +68,7 @@ class MturkPages:
     def task(
         self,
         token: str,
-        visiting: Visiting,
+        visitor: Visitor,
         assignmentId: str = PREVIEW,  # noqa: N803 - Amazon's names
         workerId: str = "",  # noqa: N803
         turkSubmitTo: str = "",  # noqa: N803
@@ -76,17 +76,17 @@ class MturkPages:
         """The questions of a task: a preview before it is accepted, a form afterwards."""
         hit = self._hit(token)
         if assignmentId == PREVIEW:
-            return self._templates.page("task_preview.html", language=visiting.language, questions=len(hit.items))
+            return self._templates.page("task_preview.html", language=visitor.language, questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
         worker = self._queue.people.add(at.name, WORKER)
         shown = self._queue.mturk.lease_items(worker.id, hit.items, at.worker_name)
         if not shown and not self._queue.mturk.submitted(hit.token, at.assignment, at.worker_name):
             raise Refusal(409, "refused.task.answered")
-        return self._page(visiting, at, shown) if shown else self._done(visiting, at)
+        return self._page(visitor, at, shown) if shown else self._done(visitor, at)
 
     @for_role(PUBLIC)
-    def answer(self, token: str, visiting: Visiting) -> Response:
-        form = visiting.form
+    def answer(self, token: str, visitor: Visitor) -> Response:
+        form = visitor.form
         self._hit(token)
         at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
         if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
@@ -95,7 +95,7 @@ class MturkPages:
         if not is_comparison(form):
             has, unsure = labels(form)
             self._queue.votes.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
-            return self._done(visiting, at)
+            return self._done(visitor, at)
         compared = [
             one for one in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"
         ]
@@ -104,9 +104,9 @@ class MturkPages:
                 examples = self._queue.items.examples(digests_of(compared[:1]))
                 answer = comparison(compared[0], form, self._config.clean, self._config.name_problem, examples)
             except Unclear as unclear:
-                return self._page(visiting, at, compared[:1], unclear=unclear)
+                return self._page(visitor, at, compared[:1], unclear=unclear)
             self._queue.votes.give(worker.id, {compared[0].id: answer}, submission=at.assignment, held=True)
-        return self._done(visiting, at)
+        return self._done(visitor, at)
 
     @for_role(PUBLIC)
     def media(self, token: str, digest: Digest, size: Size) -> Response:
@@ -137,9 +137,9 @@ class MturkPages:
         return Assignment(token=token, assignment=assignment, worker=worker, submit_to=market)
 
     def _page(
-        self, visiting: Visit, at: Assignment, shown: list[LeasedQuestion], unclear: Unclear | None = None
+        self, visitor: RequestContext, at: Assignment, shown: list[LeasedQuestion], unclear: Unclear | None = None
     ) -> Response:
-        say, form = CATALOGUES[visiting.language], visiting.form
+        say, form = CATALOGUES[visitor.language], visitor.form
         if unclear is not None:  # what was chosen and typed is put back
             shown = [replace(shown[0], answer={"shown": form.numbers("shown")})]
         context = page_context(shown, self._queue.items.examples(digests_of(shown)), say, self._pictures.is_moving)
@@ -151,7 +151,7 @@ class MturkPages:
         return self._templates.page(
             "task_label.html" if labelling else "task_compare.html",
             200 if unclear is None else 422,
-            language=visiting.language,
+            language=visitor.language,
             **context,
             at=at,
             stamp=self._signer.stamp(at.stamped, TASK),
@@ -159,7 +159,7 @@ class MturkPages:
             suggestions=used,
         )
 
-    def _done(self, visiting: Visit, at: Assignment) -> Response:
+    def _done(self, visitor: RequestContext, at: Assignment) -> Response:
         """A form that submits the assignment to the marketplace; answered questions are never shown again."""
         address = f"{at.submit_to}/mturk/externalSubmit"
-        return self._templates.page("task_done.html", language=visiting.language, at=at, address=address)
+        return self._templates.page("task_done.html", language=visitor.language, at=at, address=address)

@@ -12,12 +12,12 @@ from fastapi.responses import RedirectResponse, Response
 from discovery import UNKNOWN
 from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
 from reports.export import reason_for_doubt
-from reports.run import Found, RunError, names_of
+from reports.run import FoundFeature, RunError, names_of
 from sources import Example
-from studio.review import Visiting
+from studio.review import Visitor
 from studio.roles import Roles, for_staff
+from studio.runs.catalog import OpenRun, RunCatalog
 from studio.runs.run_pages import Key, opened_run
-from studio.runs.shelf import OpenRun, Shelf
 from studio.views import StudioTemplates, json_response
 
 PER_PAGE = 48
@@ -29,7 +29,7 @@ WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
 class Cell:
     """One label as the grid shows it."""
 
-    feature: Found
+    feature: FoundFeature
     row: int
     name: str
     example: Example | None
@@ -50,8 +50,8 @@ class Cell:
 
 
 class CorrectPages:
-    def __init__(self, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
-        self._templates, self._shelf, self.roles = templates, shelf, roles
+    def __init__(self, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
+        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -61,17 +61,17 @@ class CorrectPages:
 
     @for_staff
     def grid(
-        self, visiting: Visiting, key: Key, feature: str = "", which: str = "doubtful", page: int = 1, problem: str = ""
+        self, visitor: Visitor, key: Key, feature: str = "", which: str = "doubtful", page: int = 1, problem: str = ""
     ) -> Response:
-        opened = opened_run(self._shelf, key)
+        opened = opened_run(self._run_catalog, key)
         which = which if which in WHICH else "doubtful"
         cells = cells_of(opened, feature, which)
         pages = max(1, -(-len(cells) // PER_PAGE))
         page = min(max(page, 1), pages)
         return self._templates.page(
             "correct.html",
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             run=opened,
             cells=cells[(page - 1) * PER_PAGE : page * PER_PAGE],
             total=len(cells),
@@ -88,9 +88,9 @@ class CorrectPages:
         )
 
     @for_staff
-    def correct(self, visiting: Visiting, key: Key) -> Response:
+    def correct(self, visitor: Visitor, key: Key) -> Response:
         """From the page's script, which wants JSON, or from its form."""
-        form, opened = visiting.form, opened_run(self._shelf, key)
+        form, opened = visitor.form, opened_run(self._run_catalog, key)
         wants_json, back = form.one("json") == "1", f"/runs/{key}/correct?{_own_query(form.one('here'))}"
         said, example = form.one("label"), form.one("example")
         if said not in LABELS:
@@ -100,7 +100,7 @@ class CorrectPages:
         digests = {example: found.digest} if found else {}
         seen = (form.numbers("seen") or [0])[0]
         try:
-            record_corrections(opened.run, opened.run.findings, [edit], visiting.who.name, digests, seen)
+            record_corrections(opened.run, opened.run.findings, [edit], visitor.who.name, digests, seen)
         except StaleEdit as stale:
             problem = {"problem": str(stale), "changed": stale.changed}
             return json_response(problem, 409) if wants_json else RedirectResponse(f"{back}&problem=stale", 303)
@@ -108,18 +108,18 @@ class CorrectPages:
             return json_response({"problem": str(error)}, 422)
         if not wants_json:
             return RedirectResponse(back, 303)
-        now = opened_run(self._shelf, key)
+        now = opened_run(self._run_catalog, key)
         feature = next(feature for feature in now.run.findings.found if feature.name == edit.feature)
         cell = Cell(feature, now.rows[example], example, None, "")
         return json_response({"label": cell.label, "by": cell.by, "seen": len(now.run.corrections)})
 
 
-def votes_on(feature: Found, row: int) -> str:
+def votes_on(feature: FoundFeature, row: int) -> str:
     """What stands behind a label that nobody has corrected."""
     if feature.predicted[row]:
         return f"predicted, {100 * feature.probability[row]:.0f}\N{NO-BREAK SPACE}% yes"
-    tally = feature.tally
-    counts = ((tally.yes[row], "yes"), (tally.no[row], "no"), (tally.abstained[row], "abstained"))
+    vote_counts = feature.vote_counts
+    counts = ((vote_counts.yes[row], "yes"), (vote_counts.no[row], "no"), (vote_counts.abstained[row], "abstained"))
     return ", ".join(f"{count} {word}" for count, word in counts if count) or "no votes"
 
 
@@ -139,8 +139,10 @@ def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
             "unknown": feature.labels == UNKNOWN,
             "all": np.ones(len(findings.ids), np.bool_),
         }[which]
-        cast = np.maximum(feature.tally.yes + feature.tally.no, 1)
-        against = np.where(feature.labels == UNKNOWN, 0.5, np.minimum(feature.tally.yes, feature.tally.no) / cast)
+        cast = np.maximum(feature.vote_counts.yes + feature.vote_counts.no, 1)
+        against = np.where(
+            feature.labels == UNKNOWN, 0.5, np.minimum(feature.vote_counts.yes, feature.vote_counts.no) / cast
+        )
         for row in np.flatnonzero(chosen).tolist():
             why = reason_for_doubt(feature, row) if doubtful[row] else ""
             cell = Cell(feature, row, findings.ids[row], opened.examples[row], why)

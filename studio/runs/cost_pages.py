@@ -19,9 +19,9 @@ from reports.drawing import Series, stems_over_time, steps_over_time, usd
 from reports.run import without_paths
 from store import Cost
 from studio.config import StudioConfig
-from studio.review import Visiting
+from studio.review import Visitor
 from studio.roles import Roles, for_staff
-from studio.runs.shelf import RunEntry, Shelf
+from studio.runs.catalog import RunCatalog, RunEntry
 from studio.views import StudioTemplates
 
 MICRO = 1_000_000
@@ -140,8 +140,8 @@ def _growth(name: str, style: str, spent: Sequence[PaidRun], now: float, *, unkn
 
 
 class CostPages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
-        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+    def __init__(self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
+        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -149,11 +149,11 @@ class CostPages:
         return router
 
     @for_staff
-    def costs(self, visiting: Visiting) -> Response:
-        spent = spendings(self._config.costs(), self._config.states(), self._shelf.entries())
+    def costs(self, visitor: Visitor) -> Response:
+        spent = spendings(self._config.costs(), self._config.states(), self._run_catalog.entries())
         return self._templates.page(
             "costs.html",
-            who=visiting.who,
+            who=visitor.who,
             spent=spent[::-1][:MOST_LISTED],
             listed=len(spent),
             chart=chart_of(spent, time.time()) if spent else None,

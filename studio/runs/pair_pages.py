@@ -11,11 +11,11 @@ from starlette.exceptions import HTTPException
 
 from reports.compare import side_by_side
 from reports.drawing import share_bar
-from reports.run import Found, RunError, without_paths
-from studio.review import Visiting
+from reports.run import FoundFeature, RunError, without_paths
+from studio.review import Visitor
 from studio.roles import Roles, for_staff
+from studio.runs.catalog import OpenRun, RunCatalog
 from studio.runs.run_pages import opened_run
-from studio.runs.shelf import OpenRun, Shelf
 from studio.views import StudioTemplates
 
 OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
@@ -23,8 +23,8 @@ Chosen = Annotated[list[str], Query(alias="run", max_length=100)]
 
 
 class PairPages:
-    def __init__(self, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
-        self._templates, self._shelf, self.roles = templates, shelf, roles
+    def __init__(self, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
+        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -32,21 +32,21 @@ class PairPages:
         return router
 
     @for_staff
-    def pair(self, visiting: Visiting, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
+    def pair(self, visitor: Visitor, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
         keys = list(dict.fromkeys(chosen))
         if len(keys) != 2:
             message = "Two runs are shown side by side: tick two of them in the list."
             return self._templates.page(
-                "notice.html", 422, who=visiting.who, title="Side by side", message=message, back="/runs"
+                "notice.html", 422, who=visitor.who, title="Side by side", message=message, back="/runs"
             )
-        a, b = (opened_run(self._shelf, key) for key in keys)
+        a, b = (opened_run(self._run_catalog, key) for key in keys)
         try:
             found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))
         except RunError as error:
             raise HTTPException(422, str(error)) from None
         return self._templates.page(
             "pair.html",
-            who=visiting.who,
+            who=visitor.who,
             runs=(a, b),
             settings=differing(a.run.summary.settings, b.run.summary.settings),
             found=found,
@@ -74,5 +74,5 @@ def _written(value: Any) -> str:
     return without_paths(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _bar(feature: Found) -> str:
+def _bar(feature: FoundFeature) -> str:
     return share_bar(feature.positives, feature.labelled - feature.positives, len(feature.labels) - feature.labelled)

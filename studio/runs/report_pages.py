@@ -10,10 +10,10 @@ from starlette.exceptions import HTTPException
 
 from reports.compare import COMPARISON_JSON
 from reports.run import RUN_JSON
-from studio.review import Visiting
+from studio.review import Visitor
 from studio.roles import Roles, for_staff
+from studio.runs.catalog import RunCatalog
 from studio.runs.run_pages import Key
-from studio.runs.shelf import Shelf
 
 # A document without an origin: its scripts see no cookie and reach no address, whatever the file holds.
 POLICY = (
@@ -24,8 +24,8 @@ REPORT, COMPARISON = "report.html", "compare.html"
 
 
 class ReportPages:
-    def __init__(self, shelf: Shelf, roles: Roles) -> None:
-        self._shelf, self.roles = shelf, roles
+    def __init__(self, run_catalog: RunCatalog, roles: Roles) -> None:
+        self._run_catalog, self.roles = run_catalog, roles
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -34,14 +34,14 @@ class ReportPages:
         return router
 
     @for_staff
-    def report(self, visiting: Visiting, key: Key) -> Response:
-        del visiting
-        return self._file(self._shelf.folder(key, RUN_JSON), REPORT)
+    def report(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
+        return self._file(self._run_catalog.folder(key, RUN_JSON), REPORT)
 
     @for_staff
-    def comparison(self, visiting: Visiting, key: Key) -> Response:
-        del visiting
-        return self._file(self._shelf.folder(key, COMPARISON_JSON), COMPARISON)
+    def comparison(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
+        return self._file(self._run_catalog.folder(key, COMPARISON_JSON), COMPARISON)
 
     def _file(self, folder: Path | None, name: str) -> Response:
         try:

@@ -14,10 +14,10 @@ from reports.drawing import share_bar
 from reports.export import FILES
 from reports.run import RunError
 from sources import Example
-from studio.config import CurationWish, EditRefused, StudioConfig
-from studio.review import BrowserPictures, Size, Visit, Visiting
+from studio.config import CurationCommand, EditRefused, StudioConfig
+from studio.review import BrowserPictures, RequestContext, Size, Visitor
 from studio.roles import Roles, for_staff
-from studio.runs.shelf import SORTS, OpenRun, Others, Shelf, listed
+from studio.runs.catalog import SORTS, OpenRun, RunCatalog, TableCatalog, listed
 from studio.views import StudioTemplates
 
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
@@ -28,9 +28,14 @@ RECENT_STATES = 1_000
 
 class RunPages:
     def __init__(
-        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles, others: Others
+        self,
+        config: StudioConfig,
+        templates: StudioTemplates,
+        run_catalog: RunCatalog,
+        roles: Roles,
+        others: TableCatalog,
     ) -> None:
-        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
         self._others = others
         self._pictures = BrowserPictures()
 
@@ -45,15 +50,17 @@ class RunPages:
         return router
 
     @for_staff
-    def runs(self, visiting: Visiting, q: str = "", sort: str = "when", archived: bool = False) -> Response:
-        entries = self._shelf.entries()
+    def runs(self, visitor: Visitor, q: str = "", sort: str = "when", archived: bool = False) -> Response:
+        entries = self._run_catalog.entries()
         known = {entry.summary.run_id for entry in entries}
         states = {one["run_id"]: one for one in self._config.states()[:RECENT_STATES]}
-        going = [(key, begun) for key, begun, goes_on in self._shelf.live() if goes_on or begun["run_id"] not in known]
+        going = [
+            (key, begun) for key, begun, goes_on in self._run_catalog.live() if goes_on or begun["run_id"] not in known
+        ]
         return self._templates.page(
             "runs.html",
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             entries=listed(entries, q, sort, archived=archived),
             total=len(entries),
             going=[(key, begun, states.get(begun["run_id"], {}).get("status", "unknown")) for key, begun in going][
@@ -71,47 +78,47 @@ class RunPages:
         )
 
     @for_staff
-    def run(self, visiting: Visiting, key: str) -> Response:
+    def run(self, visitor: Visitor, key: str) -> Response:
         """By its key, or by the name of its folder, as links from elsewhere name it: the latest run of that name, else
         a table or a comparison."""
-        if self._shelf.folder(key) is not None:
-            return self._run(visiting, key)
-        named = next((entry for entry in self._shelf.entries() if entry.name == key), None)
+        if self._run_catalog.folder(key) is not None:
+            return self._run(visitor, key)
+        named = next((entry for entry in self._run_catalog.entries() if entry.name == key), None)
         address = f"/runs/{named.key}" if named else self._others.address_of(key)
         if address is None:
             raise HTTPException(404)
         return RedirectResponse(address, 303)
 
     @for_staff
-    def archive(self, visiting: Visiting, key: Key) -> Response:
-        opened_run(self._shelf, key)
-        self._shelf.archive(key, visiting.who.name, back=visiting.form.one("back") == "1")
+    def archive(self, visitor: Visitor, key: Key) -> Response:
+        opened_run(self._run_catalog, key)
+        self._run_catalog.archive(key, visitor.who.name, back=visitor.form.one("back") == "1")
         return RedirectResponse("/runs", 303)
 
     @for_staff
-    def media(self, visiting: Visiting, key: Key, row: Row, size: Size) -> Response:
-        del visiting
-        examples = opened_run(self._shelf, key).examples
+    def media(self, visitor: Visitor, key: Key, row: Row, size: Size) -> Response:
+        del visitor
+        examples = opened_run(self._run_catalog, key).examples
         return picture_response(self._pictures, examples[row] if row < len(examples) else None, size)
 
     @for_staff
-    def change(self, visiting: Visiting, key: Key) -> Response:
+    def change(self, visitor: Visitor, key: Key) -> Response:
         """Show what a change keeps, asks and costs; or make it, where that was confirmed."""
-        opened, wish = opened_run(self._shelf, key), wish_of(visiting)
+        opened, command = opened_run(self._run_catalog, key), command_of(visitor)
         try:
-            step = self._config.curate(opened.run, wish)
+            step = self._config.curate(opened.run, command)
         except EditRefused as refused:
-            return self._run(visiting, key, problem=str(refused), status=409 if refused.stale else 422)
+            return self._run(visitor, key, problem=str(refused), status=409 if refused.stale else 422)
         if step.done:
             return RedirectResponse(f"/runs/{key}", 303)
         return self._templates.page(
-            "change.html", who=visiting.who, csrf=visiting.csrf, run=opened, wish=wish, step=step
+            "change.html", who=visitor.who, csrf=visitor.csrf, run=opened, command=command, step=step
         )
 
     @for_staff
-    def export(self, visiting: Visiting, key: Key) -> Response:
+    def export(self, visitor: Visitor, key: Key) -> Response:
         """Into the run's folder of exports, and to the browser."""
-        opened, wanted = opened_run(self._shelf, key), visiting.form.one("format")
+        opened, wanted = opened_run(self._run_catalog, key), visitor.form.one("format")
         if wanted not in FILES:
             raise HTTPException(422, f"Choose one of {', '.join(FILES)}.")
         try:
@@ -121,8 +128,8 @@ class RunPages:
         headers = {"Content-Disposition": f'attachment; filename="{path.name}"'}
         return Response(path.read_bytes(), media_type="application/octet-stream", headers=headers)
 
-    def _run(self, visiting: Visit, key: str, *, problem: str = "", status: int = 200) -> Response:
-        opened = opened_run(self._shelf, key)
+    def _run(self, visitor: RequestContext, key: str, *, problem: str = "", status: int = 200) -> Response:
+        opened = opened_run(self._run_catalog, key)
         try:
             findings = opened.run.findings
         except RunError as error:
@@ -131,8 +138,8 @@ class RunPages:
         return self._templates.page(
             "run.html",
             status,
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             run=opened,
             summary=opened.run.summary,
             features=[
@@ -166,9 +173,9 @@ def picture_response(pictures: BrowserPictures, example: Example | None, size: s
     return Response(found.content, media_type=found.kind, headers=cache)
 
 
-def opened_run(shelf: Shelf, key: str) -> OpenRun:
+def opened_run(run_catalog: RunCatalog, key: str) -> OpenRun:
     try:
-        found = shelf.open(key)
+        found = run_catalog.open(key)
     except RunError as error:
         raise HTTPException(422, str(error)) from None
     if found is None:
@@ -176,9 +183,9 @@ def opened_run(shelf: Shelf, key: str) -> OpenRun:
     return found
 
 
-def wish_of(visiting: Visit) -> CurationWish:
+def command_of(visitor: RequestContext) -> CurationCommand:
     """The form of a change; what is missing or wrong is reported by whoever plans it."""
-    form = visiting.form
+    form = visitor.form
     action = form.one("action")
     texts: dict[str, Callable[[], list[str]]] = {
         "rename": lambda: [form.one("name"), form.one("to")],
@@ -186,10 +193,10 @@ def wish_of(visiting: Visit) -> CurationWish:
         "define": lambda: [form.one("name"), form.one("definition")],
         "undo": list,
     }
-    return CurationWish(
+    return CurationCommand(
         action=action,
         names=[one.strip() for one in texts.get(action, lambda: form.all("name"))()],
-        by=visiting.who.name,
+        by=visitor.who.name,
         seen=(form.numbers("seen") or [0])[0],
         into=form.one("into").strip() or None,
         keep=form.one("keep") == "1",

@@ -40,7 +40,7 @@
   const cards = new Map(); // by the feature's name
   // steer.js sends a veto, and the page stays where it is.
   function tools(name) {
-    const form = make("form", { class: "wish", method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", "veto"], ["name", name]]
+    const form = make("form", { class: "command", method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", "veto"], ["name", name]]
       .map(([key_, value]) => make("input", { type: "hidden", name: key_, value })));
     form.append(make("button", { "aria-label": `Veto ${name}` }, "Veto"));
     return make("div", { class: "tools" }, form);
@@ -105,7 +105,7 @@
     },
     steered(event) {
       const line = make("li", {}, make("bdi", {}, event.by), " ", make("bdi", {}, event.words));
-      if (event.in_vain) line.append(make("span", { class: "bad" }, `, in vain: ${event.in_vain}`));
+      if (event.rejected) line.append(make("span", { class: "bad" }, `, rejected: ${event.rejected}`));
       byId("answers").prepend(line);
       for (const gone of event.gone.map((name) => cards.get(name)).filter(Boolean)) {
         gone.classList.add("gone");
@@ -141,6 +141,6 @@
     }
     byId("again").hidden = false;
     if (finished) byId("going").replaceChildren("Finished: ", make("a", { href: `/runs/${key}` }, "look at the run"), ".");
-    else byId("going").textContent = "It is not running. What you enter is heeded when it goes on where it stopped.";
+    else byId("going").textContent = "It is not running. What you enter is applied when it goes on where it stopped.";
   });
 })();

@@ -17,7 +17,7 @@
     wrong.focus();
   }
   document.addEventListener("submit", async (event) => {
-    const form = event.target.closest("form.wish");
+    const form = event.target.closest("form.command");
     if (!form) return;
     event.preventDefault();
     const body = new URLSearchParams(new FormData(form));

@@ -1,4 +1,4 @@
-"""One nest and one provider per test process, and stores that can be thrown away by the hundred."""
+"""One fork_server and one provider per test process, and stores that can be thrown away by the hundred."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.driver import Nest, nest
+from tests.crash.driver import ForkServer, fork_server
 from tests.crash.provider import Provider
 from tests.integration.conftest import postgres
 from tests.support.postgres import PostgresServer
@@ -22,8 +22,8 @@ Places = Callable[[], AbstractContextManager[Place]]
 
 
 @pytest.fixture(scope="session")
-def hatchery() -> Iterator[Nest]:
-    with nest() as opened:
+def forks() -> Iterator[ForkServer]:
+    with fork_server() as opened:
         yield opened
 
 

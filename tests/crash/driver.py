@@ -20,11 +20,11 @@ from tests.support.stored_answers import every_charge
 ROOT = Path(__file__).parents[2]
 
 
-class Nest:
+class ForkServer:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def hatch(self, **job: Any) -> dict[str, Any]:
+    def run_forked(self, **job: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(job, default=str) + "\n")
@@ -34,20 +34,20 @@ class Nest:
 
 
 @contextmanager
-def nest() -> Iterator[Nest]:
+def fork_server() -> Iterator[ForkServer]:
     """A process that has everything imported and forks one child per job."""
-    command = [sys.executable, "-m", "tests.crash.nest"]
+    command = [sys.executable, "-m", "tests.crash.fork_server"]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
-            yield Nest(process)
+            yield ForkServer(process)
         finally:
             process.kill()
 
 
 @dataclass
-class Tally:
+class VoteCounts:
     """What a test has seen, over all its trials."""
 
     points: int = 0
@@ -67,7 +67,7 @@ class Tally:
 class Trial:
     """One run on a store of its own, disturbed and repeated until it ends."""
 
-    nest: Nest
+    fork_server: ForkServer
     provider: Provider
     store: str
     folder: Path
@@ -85,7 +85,7 @@ class Trial:
         """Start it once, disturbed as the job says."""
         self.attempts += 1
         places = {"store": self.store, "folder": self.folder, "port": self.provider.port, **self.more}
-        outcome = self.nest.hatch(scenario=self.scenario, attempt=self.attempts, **places, **disturbance)
+        outcome = self.fork_server.run_forked(scenario=self.scenario, attempt=self.attempts, **places, **disturbance)
         self.kills += outcome["ended"] != "clean"
         return outcome
 
@@ -110,7 +110,7 @@ class Trial:
             assert first.setdefault(key, (int(attempt), verdict))[1] == verdict, "an answer changed"
         return first
 
-    def verify(self, tally: Tally) -> None:
+    def verify(self, vote_counts: VoteCounts) -> None:
         """Nothing acknowledged is lost, everything charged is booked, nothing but what was in flight is repeated."""
         assert [path for path in self.folder.rglob(".*") if path.name != ".lock"] == [], "an unfinished file is left"
         acknowledged, calls = self.acknowledged(), Counter(charge.key for charge in self.book)
@@ -132,8 +132,8 @@ class Trial:
         assert not [one for one in booked if one.state in LIVE], "a claim outlived the run"
         spent = sum(one.cost for one in booked if one.state == PAID)
         assert spent == PRICE * sum(paid.values())
-        tally.points += 1
-        tally.kills += self.kills
-        tally.charges += len(self.book)
-        tally.charged_again += len(self.book) - len(calls)
-        tally.acknowledged += len(acknowledged)
+        vote_counts.points += 1
+        vote_counts.kills += self.kills
+        vote_counts.charges += len(self.book)
+        vote_counts.charged_again += len(self.book) - len(calls)
+        vote_counts.acknowledged += len(acknowledged)

@@ -9,15 +9,15 @@ import pytest
 
 from store import Store
 from tests.crash.conftest import Places
-from tests.crash.driver import Nest, Trial
+from tests.crash.driver import ForkServer, Trial
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
-from tests.support.fake_openai import BATCHES, FILES, BatchManners, FakeOpenAI, Mind
+from tests.support.fake_openai import BATCHES, FILES, BatchManners, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 
 SEED, ATTEMPTS = 2026, 5
 FAULTS = ("500", "503", "cut", "silence", None, None, None, None)
-pytestmark = [pytest.mark.xdist_group("nest"), pytest.mark.parametrize("store_kind", ["sqlite", "postgresql"])]
+pytestmark = [pytest.mark.xdist_group("fork_server"), pytest.mark.parametrize("store_kind", ["sqlite", "postgresql"])]
 
 
 def manners(dice: random.Random) -> BatchManners:
@@ -77,17 +77,17 @@ def disturbed_run(trial: Trial, server: FakeOpenAI, dice: random.Random, usual: 
 
 @pytest.mark.parametrize("runs", [1, pytest.param(100, marks=pytest.mark.slow)])
 def test_random_runs_with_batches_are_charged_at_most_what_is_booked_and_booked_at_most_the_budget(
-    hatchery: Nest, provider: Provider, places: Places, runs: int
+    forks: ForkServer, provider: Provider, places: Places, runs: int
 ) -> None:
     about = {"scenario": "batch", "files": ["labels.json"]}
-    with FakeOpenAI(Mind(WORDS)) as server, places() as (store, folder):
-        calm = Trial(hatchery, provider, store, folder, more={"base_url": server.base_url}, **about)  # type: ignore[arg-type]
+    with FakeOpenAI(FakeModel(WORDS)) as server, places() as (store, folder):
+        calm = Trial(forks, provider, store, folder, more={"base_url": server.base_url}, **about)  # type: ignore[arg-type]
         outcome = calm.finish()
         usual, bound, expected = outcome["seconds"], outcome["bound"], calm.result()
     charged = booked = kills = batches = 0
     for number in range(runs):
-        with FakeOpenAI(Mind(WORDS)) as server, places() as (store, folder):
-            trial = Trial(hatchery, provider, store, folder, more={"base_url": server.base_url}, **about)  # type: ignore[arg-type]
+        with FakeOpenAI(FakeModel(WORDS)) as server, places() as (store, folder):
+            trial = Trial(forks, provider, store, folder, more={"base_url": server.base_url}, **about)  # type: ignore[arg-type]
             books = disturbed_run(trial, server, random.Random(f"{SEED} {number}"), usual, bound)
             assert trial.result() == expected
             charged, booked, kills = charged + books.charged, booked + books.booked, kills + trial.kills

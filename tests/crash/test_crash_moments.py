@@ -18,17 +18,17 @@ from models.people.human import HumanOracle
 from models.prices import read_usage, settled
 from store import Store
 from tests.crash.conftest import Places
-from tests.crash.driver import Nest, Tally, Trial
-from tests.crash.nest import LONGEST_SECONDS
+from tests.crash.driver import ForkServer, Trial, VoteCounts
+from tests.crash.fork_server import LONGEST_SECONDS
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
-from tests.support.fake_openai import BatchManners, FakeOpenAI, Mind
+from tests.support.fake_openai import BatchManners, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.growing_worlds import World
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, free_port
 
-pytestmark = [pytest.mark.xdist_group("nest"), pytest.mark.parametrize("store_kind", ["sqlite"])]
+pytestmark = [pytest.mark.xdist_group("fork_server"), pytest.mark.parametrize("store_kind", ["sqlite"])]
 MOMENTS = pytest.mark.parametrize("moments", [2, pytest.param(50, marks=pytest.mark.slow)])
 SEED = 2015
 SIX_TRAITS = ("red", "round", "heavy", "old", "soft", "loud")  # enough labels of one example to be packed
@@ -44,36 +44,36 @@ def kill_until_it_ends(trial: Trial, dice: random.Random, usual: float) -> None:
 
 @MOMENTS
 def test_an_enrichment_killed_at_random_moments_ends_like_an_undisturbed_one(
-    hatchery: Nest, provider: Provider, places: Places, tmp_path: Path, moments: int
+    forks: ForkServer, provider: Provider, places: Places, tmp_path: Path, moments: int
 ) -> None:
     world = World(tmp_path / "world", 24, SIX_TRAITS)
     about: dict[str, Any] = {"scenario": "enrich", "files": ["labels.parquet"]}
     about["more"] = {"dataset": world.spec, "features": world.features}
-    dice, tally = random.Random(SEED), Tally()
+    dice, vote_counts = random.Random(SEED), VoteCounts()
     with places() as (store, folder):
-        calm = Trial(hatchery, provider, store, folder, **about)
+        calm = Trial(forks, provider, store, folder, **about)
         usual, expected = calm.finish()["seconds"], calm.result()
-    while tally.kills < moments:
+    while vote_counts.kills < moments:
         with places() as (store, folder):
-            trial = Trial(hatchery, provider, store, folder, **about)
+            trial = Trial(forks, provider, store, folder, **about)
             kill_until_it_ends(trial, dice, usual)
             assert trial.result() == expected
-            trial.verify(tally)
-    print(tally)
+            trial.verify(vote_counts)
+    print(vote_counts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moments", [50])
 def test_the_collection_of_a_batch_killed_at_random_moments_books_whatever_was_charged(
-    hatchery: Nest, provider: Provider, places: Places, moments: int
+    forks: ForkServer, provider: Provider, places: Places, moments: int
 ) -> None:
     dice, kills, spent, batches = random.Random(SEED), 0, 0, 0
     expected, usual = dict[str, bytes](), 0.0
     while kills < moments:
-        with FakeOpenAI(Mind(WORDS)) as server, places() as (store, folder):
+        with FakeOpenAI(FakeModel(WORDS)) as server, places() as (store, folder):
             server.batches.manners = BatchManners(polls=3)
             more = {"base_url": server.base_url}
-            trial = Trial(hatchery, provider, store, folder, scenario="batch", files=["labels.json"], more=more)
+            trial = Trial(forks, provider, store, folder, scenario="batch", files=["labels.json"], more=more)
             if expected:
                 kill_until_it_ends(trial, dice, usual)
             else:
@@ -141,7 +141,7 @@ def kill_some_time(process: Path, begun: threading.Event, later: float) -> None:
 
 @MOMENTS
 def test_the_page_killed_at_random_moments_keeps_every_vote_that_it_took(
-    hatchery: Nest, places: Places, moments: int
+    forks: ForkServer, places: Places, moments: int
 ) -> None:
     dice, kills, port = random.Random(SEED), 0, free_port()
     with places() as (url, folder), Store.open(url) as store:
@@ -154,7 +154,7 @@ def test_the_page_killed_at_random_moments_keeps_every_vote_that_it_took(
         while kills < moments:
             person.has_voted.clear()
             job = {"scenario": "page", "store": url, "port": port, "process": process}
-            page = threading.Thread(target=hatchery.hatch, kwargs=job)
+            page = threading.Thread(target=forks.run_forked, kwargs=job)
             page.start()
             killer = threading.Thread(target=kill_some_time, args=(process, person.has_voted, dice.uniform(0.0, 0.6)))
             killer.start()

@@ -15,15 +15,15 @@ from store import PROBE, Store
 from store.schema import LIVE, PAID, UNKNOWN
 from tests.crash.boundaries import PAID_CALL
 from tests.crash.conftest import Places
-from tests.crash.driver import Nest, Trial
+from tests.crash.driver import ForkServer, Trial
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
-from tests.support.fake_openai import Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.stored_answers import every_charge
 
-pytestmark = pytest.mark.xdist_group("nest")
-PROBES = 2  # requests to this server: what form of reply it heeds, and whether it has decisions
+pytestmark = pytest.mark.xdist_group("fork_server")
+PROBES = 2  # requests to this server: what form of reply it applies, and whether it has decisions
 PARTS = 4  # of all boundaries, so that one test takes minutes
 SQLITE = pytest.mark.parametrize("store_kind", ["sqlite"])
 
@@ -32,7 +32,7 @@ SQLITE = pytest.mark.parametrize("store_kind", ["sqlite"])
 class Introductions:
     """Trials, each with a server and a store of its own."""
 
-    about: tuple[Nest, Provider]
+    about: tuple[ForkServer, Provider]
     places: Places
     kills: int = 0
     probes: int = 0
@@ -40,7 +40,7 @@ class Introductions:
 
     @contextmanager
     def trial(self, **about: Any) -> Iterator[tuple[Trial, FakeOpenAI]]:
-        with FakeOpenAI(Mind(WORDS), Abilities(decisions=True)) as server, self.places() as (store, folder):
+        with FakeOpenAI(FakeModel(WORDS), Abilities(decisions=True)) as server, self.places() as (store, folder):
             more = {"base_url": server.base_url, **about}
             scenario = more.pop("scenario", "introduction")
             yield Trial(*self.about, store, folder, scenario=scenario, files=["labels.json"], more=more), server
@@ -82,8 +82,8 @@ class Introductions:
 
 
 @pytest.fixture
-def introductions(hatchery: Nest, provider: Provider, places: Places) -> Iterator[Introductions]:
-    made = Introductions((hatchery, provider), places)
+def introductions(forks: ForkServer, provider: Provider, places: Places) -> Iterator[Introductions]:
+    made = Introductions((forks, provider), places)
     yield made
     print(made)
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.crash.conftest import Places
-from tests.crash.driver import Nest, Tally, Trial
+from tests.crash.driver import ForkServer, Trial, VoteCounts
 from tests.crash.faults import KINDS
 from tests.crash.provider import Provider
 from tests.crash.scenarios import RESULTS
 
-pytestmark = pytest.mark.xdist_group("nest")
+pytestmark = pytest.mark.xdist_group("fork_server")
 ONCE, FOR_EVER = False, True
 NO_FAULT = {"kind": "locked", "at": 10**9, "for_ever": ONCE}
 PATIENCE = 0.2  # seconds for which a lock or a server is waited for
@@ -23,10 +23,10 @@ ALL = [(store, kind) for store, kinds in KINDS.items() for kind in kinds]
 
 
 class Faulty:
-    def __init__(self, hatchery: Nest, provider: Provider, places: Places) -> None:
-        self._about = (hatchery, provider)
+    def __init__(self, forks: ForkServer, provider: Provider, places: Places) -> None:
+        self._about = (forks, provider)
         self._places = places
-        self.tally = Tally()
+        self.vote_counts = VoteCounts()
         self.survived = 0
         with places() as (store, folder):
             calm = Trial(*self._about, store, folder, files=RESULTS)
@@ -49,12 +49,12 @@ class Faulty:
                 assert ": " in outcome["said"], "it says what to do"
             trial.finish()
             assert trial.result() == self._expected
-            trial.verify(self.tally)
+            trial.verify(self.vote_counts)
 
 
 @pytest.fixture
-def faulty(hatchery: Nest, provider: Provider, places: Places) -> Faulty:
-    return Faulty(hatchery, provider, places)
+def faulty(forks: ForkServer, provider: Provider, places: Places) -> Faulty:
+    return Faulty(forks, provider, places)
 
 
 @pytest.mark.parametrize("store_kind", ["sqlite"])
@@ -75,5 +75,5 @@ def test_a_fault_at_any_write_loses_nothing(faulty: Faulty, kind: str, for_ever:
     for at in range(1, faulty.writes // 2, 9):
         faulty.survives({"kind": kind, "at": at, "for_ever": for_ever}, recovering=True)
     if kind in ("locked", "connection dropped", "acknowledgement lost") and not for_ever:
-        assert faulty.survived > faulty.tally.points / 2, "what passes is waited for"
-    print(f"{kind}: {faulty.survived} survived; {faulty.tally}")
+        assert faulty.survived > faulty.vote_counts.points / 2, "what passes is waited for"
+    print(f"{kind}: {faulty.survived} survived; {faulty.vote_counts}")

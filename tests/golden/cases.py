@@ -21,7 +21,7 @@ from sources import load_dataset
 from store import Store
 from tests.golden.may_differ import differences, masked
 from tests.golden.reading import files_of, read
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 from tests.support.killed import kill_flows
 from tests.support.people import TruthfulPerson
 from tests.support.telling_worlds import TellingWorld
@@ -355,7 +355,7 @@ def result_of(case: Case, folder: Path) -> dict[str, Any]:
 @contextmanager
 def _server(case: Case) -> Iterator[LifelikeServer]:
     """It knows the whole data set, also what comes later."""
-    habits = Habits(slow=0.0)
+    habits = Failings(slow=0.0)
     with LifelikeServer(load_dataset(str(DATASETS / case.dataset)), habits, price=parse_price(PRICE), seed=1) as server:
         yield server
 

@@ -48,11 +48,11 @@ runpy.run_module("flows", run_name="__main__", alter_sys=True)
 
 def kill_after(enough: int, later: float | None = None) -> None:
     """Kill this process once it has kept so many answers, at once or some seconds later."""
-    from store.ledger.answers import KeptAnswers
+    from store.ledger.answers import StoredAnswers
 
-    keep, kept = KeptAnswers.record, 0
+    keep, kept = StoredAnswers.record, 0
 
-    def record(answers: KeptAnswers, /, run_id: str, records: Collection[AnswerRecord]) -> dict[str, dict[str, Any]]:
+    def record(answers: StoredAnswers, /, run_id: str, records: Collection[AnswerRecord]) -> dict[str, dict[str, Any]]:
         nonlocal kept
         first = keep(answers, run_id, records)
         kept += len(records)
@@ -62,7 +62,7 @@ def kill_after(enough: int, later: float | None = None) -> None:
             threading.Timer(later or 0.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
         return first
 
-    KeptAnswers.record = record  # type: ignore[method-assign]
+    StoredAnswers.record = record  # type: ignore[method-assign]
 
 
 def start_flows(

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ class CallPath:
 
 def main() -> None:
     path = CallPath()
-    with tempfile.TemporaryDirectory() as folder, FakeOpenAI(Mind(WORDS)) as server:
+    with tempfile.TemporaryDirectory() as folder, FakeOpenAI(FakeModel(WORDS)) as server:
         for variable in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "PREFECT_HOME"):
             os.environ[variable] = folder
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,2"

@@ -38,9 +38,9 @@ def discovered(
     chosen: DiscoverSettings,
     at: Mapping[int, Callable[[], None]] | None = None,
     seen: list[Any] | None = None,
-    in_rest: Callable[[int], None] | None = None,
+    while_labelling: Callable[[int], None] | None = None,
 ) -> Run:
-    """What is asked is added to `seen`; `in_rest` is called with the number of each answer."""
+    """What is asked is added to `seen`; `while_labelling` is called with the number of each answer."""
     asked = answered = 0
     prepared = prepare(chosen)
     rest = {one.id for one in prepared.rest}
@@ -57,8 +57,8 @@ def discovered(
         def on_answer(answer: Answer) -> None:
             nonlocal answered
             answered += 1
-            if in_rest is not None:
-                in_rest(answered)
+            if while_labelling is not None:
+                while_labelling(answered)
             panel._on_answer(answer)
 
         if not any(one.id in rest for one in panel.examples):
@@ -69,9 +69,9 @@ def discovered(
     return Run(Path(str(chosen.out)))
 
 
-def wishing(folder: Path, **wish: Any) -> Callable[[], None]:
+def wishing(folder: Path, **command: Any) -> Callable[[], None]:
     def enter() -> None:
-        append_events(folder / "steer.jsonl", lambda _: [{"by": "Ann", "at": "2026-11-17T12:00:00+00:00", **wish}])
+        append_events(folder / "steer.jsonl", lambda _: [{"by": "Ann", "at": "2026-11-17T12:00:00+00:00", **command}])
 
     return enter
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from discovery import UNKNOWN
 from flows.discover.findings import Finding, KnownFeature, Progress
+from flows.discover.live.commands import ControlCommand
 from flows.discover.live.steered_loop import Effect
-from flows.discover.live.wishes import AnyWish
 from models import MICRO, Answer, Compare, Feature, Money
 from reports.run import LIVE
 from sources import Example
@@ -93,10 +93,10 @@ class LiveLog:
     def end(self, progress: Progress) -> None:
         self._write("ended", reason=str(progress.stopped), message=progress.message)
 
-    def steered(self, wish: AnyWish, effect: Effect) -> None:
-        """What a person wanted, once the run heeds it; `in_vain` says why it does not."""
-        fields = wish.model_dump(mode="json", include={"action", "by", "usd"})
-        self._write("steered", **fields, words=wish.words, gone=effect.gone, in_vain=effect.in_vain)
+    def steered(self, command: ControlCommand, effect: Effect) -> None:
+        """What a person wanted, once the run applies it; `rejected` says why it does not."""
+        fields = command.model_dump(mode="json", include={"action", "by", "usd"})
+        self._write("steered", **fields, words=command.words, gone=effect.gone, rejected=effect.rejected)
 
     def _write(self, kind: str, **event: Any) -> None:
         if self._file is not None:

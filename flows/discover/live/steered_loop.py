@@ -17,10 +17,10 @@ Known = KnownFeature | Finding
 
 @dataclass(frozen=True)
 class Effect:
-    """What a wish has done: names of features that the results no longer have. `in_vain`: why it has done nothing."""
+    """What a command has done: the features that the results no longer have. `rejected`: why it has done nothing."""
 
     gone: tuple[str, ...] = ()
-    in_vain: str = ""
+    rejected: str = ""
 
 
 class _InVain(Exception):
@@ -71,7 +71,7 @@ class SteeredLoop(Loop):
         return Effect()
 
     def can_ask(self) -> bool:
-        """Whether a question is left for one more wish."""
+        """Whether a question is left for one more command."""
         waiting = self._limits.voters * len(self._wanted)
         return self.progress.stopped is None and self.progress.queries + waiting < self._limits.queries
 
@@ -83,7 +83,7 @@ class SteeredLoop(Loop):
         try:
             return do()
         except _InVain as reason:
-            return Effect(in_vain=str(reason))
+            return Effect(rejected=str(reason))
 
     def _find(self, name: str) -> Known:
         for known in self.progress.known:
@@ -106,7 +106,7 @@ class SteeredLoop(Loop):
             if self.progress.g_curve:
                 self.progress.g_curve[-1] = self._g()
             else:
-                self.progress.g_given = self._g()
+                self.progress.g_known = self._g()
 
     def _reason_to_stop(self) -> StopReason | None:
         reason = super()._reason_to_stop()

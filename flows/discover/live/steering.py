@@ -1,7 +1,7 @@
 """What people who watch a discovery want of it: steer.jsonl in the run folder.
 
-Lines are only added, with who and when, and the run adds after how many questions it has heeded each. So a run is a
-function of data, settings, seed, answers and that log: after a kill each wish is heeded after the same question."""
+Lines are only added, with who and when, and the run adds after how many questions it has applied each. So a run is a
+function of data, settings, seed, answers and that log: after a kill each command is applied after the same question."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from flows.discover.live.log import LiveLog
-from flows.discover.live.steered_loop import Effect, SteeredLoop
-from flows.discover.live.wishes import (
+from flows.discover.live.commands import (
     AddFeature,
-    AnyWish,
+    AppliedMark,
     AskAbout,
     ChangeBudget,
-    HeededMark,
-    SettledMark,
+    Command,
+    ControlCommand,
+    RecordedMark,
     Stop,
     Veto,
-    Wish,
     read_line,
 )
+from flows.discover.live.log import LiveLog
+from flows.discover.live.steered_loop import Effect, SteeredLoop
 from flows.settings import micro
 from models import Answer, Money
 from reports import Run
@@ -33,11 +33,11 @@ from reports.curation import append_events, plan_change, read_events, record_cha
 from reports.run import STEER, RunError, SteeredBy
 
 LOOK_SECONDS = 1.0
-Lines = list[AnyWish | HeededMark | SettledMark | None]
+Lines = list[ControlCommand | AppliedMark | RecordedMark | None]
 
 
 class Steering:
-    """Reads the wishes between two questions. `reached` is how many questions earlier executions have asked: what was
+    """Reads the commands between two questions. `reached` is how many questions earlier executions have asked: what was
     wanted since comes after these. `budget` is that of the settings, `allow` sets another one, and after `halt` nothing
     more is asked."""
 
@@ -51,122 +51,126 @@ class Steering:
     ) -> None:
         self._folder, self._path = folder, folder / STEER
         self._reached, self._budget, self._allow, self._halt = reached, budget, allow, halt
-        self._in_rest: tuple[type[Wish], ...] = ()  # while the rest is labelled: what is heeded
-        self._before = len(self._lines())  # a wish to stop that an earlier execution has heeded is over
-        self._effects: dict[int, Effect] = {}  # by line, of what was heeded
+        self._while_labelling: tuple[type[Command], ...] = ()  # while the rest is labelled: what is applied
+        self._before = len(self._lines())  # a command to stop that an earlier execution has applied is over
+        self._effects: dict[int, Effect] = {}  # by line, of what was applied
         self._seen: tuple[int, int] | None = None
-        self.heeded: list[SteeredBy] = []
+        self.applied: list[SteeredBy] = []
 
-    def heed_in_rest(self, loop: SteeredLoop, live: LiveLog, *, over: bool = False) -> None:
+    def apply_while_labelling(self, loop: SteeredLoop, live: LiveLog, *, over: bool = False) -> None:
         """The same while the examples that were not compared are labelled: what is about spending at once, and vetoes
         when that is over. Everything else waits until the run goes on."""
-        self._in_rest = (Veto,) if over else (Stop, ChangeBudget)
+        self._while_labelling = (Veto,) if over else (Stop, ChangeBudget)
         self._seen = None
-        self.heed(loop, live)
+        self.apply(loop, live)
 
-    def heed(self, loop: SteeredLoop, live: LiveLog) -> bool:
+    def apply(self, loop: SteeredLoop, live: LiveLog) -> bool:
         """Do what is wanted and was not done yet, after a kill at the same question as before. Whether anything was."""
         if (state := self._state()) == self._seen:
             return False
         self._seen, applied = state, False
         lines = self._lines()
-        done = {mark.event: mark for mark in lines if isinstance(mark, HeededMark)}
-        for number, wish in enumerate(lines):
-            if number in self._effects or not isinstance(wish, Wish):
+        done = {mark.event: mark for mark in lines if isinstance(mark, AppliedMark)}
+        for number, command in enumerate(lines):
+            if number in self._effects or not isinstance(command, Command):
                 continue
-            if self._is_over(number, wish, done.get(number)):
+            if self._is_over(number, command, done.get(number)):
                 self._effects[number] = Effect()
-            elif self._is_due(number, wish, done.get(number), loop):
-                self._heed(number, wish, done.get(number), loop, live)
+            elif self._is_due(number, command, done.get(number), loop):
+                self._apply(number, command, done.get(number), loop, live)
                 applied = True
             else:
                 self._seen = None  # its turn comes later
         return applied
 
-    def _is_over(self, number: int, wish: AnyWish, mark: HeededMark | None) -> bool:
+    def _is_over(self, number: int, command: ControlCommand, mark: AppliedMark | None) -> bool:
         """A stop of an earlier execution, or a budget instead of one that the settings do not have any more."""
-        if isinstance(wish, Stop):
+        if isinstance(command, Stop):
             return number < self._before
-        return isinstance(wish, ChangeBudget) and mark is not None and mark.instead_of != self._budget
+        return isinstance(command, ChangeBudget) and mark is not None and mark.instead_of != self._budget
 
-    def _is_due(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
+    def _is_due(self, number: int, command: ControlCommand, mark: AppliedMark | None, loop: SteeredLoop) -> bool:
         """What nothing can be asked for any more waits until the run goes on; it is marked at once, so that the run is
-        the same again and does not heed it earlier."""
-        if self._in_rest:
-            return self._is_due_in_rest(number, wish, mark, loop)
-        if mark is not None and mark.in_rest:
+        the same again and does not apply it earlier."""
+        if self._while_labelling:
+            return self._is_due_while_labelling(number, command, mark, loop)
+        if mark is not None and mark.while_labelling:
             return loop.progress.queries > mark.queries  # there are more questions now than there were
-        if isinstance(wish, Veto) and loop.is_waiting(wish.name):
+        if isinstance(command, Veto) and loop.is_waiting(command.name):
             return False
-        at_once = isinstance(wish, Stop | ChangeBudget)
+        at_once = isinstance(command, Stop | ChangeBudget)
         if loop.progress.queries < (mark.queries if mark else 0 if at_once else self._reached):
             return False
-        stopped = loop.progress.stopped is not None and not isinstance(wish, Stop | Veto)
-        if not stopped and (not isinstance(wish, AskAbout) or loop.can_ask()):
+        stopped = loop.progress.stopped is not None and not isinstance(command, Stop | Veto)
+        if not stopped and (not isinstance(command, AskAbout) or loop.can_ask()):
             return True
         if mark is None and not at_once:
-            self._mark(number, wish, loop)
+            self._mark(number, command, loop)
         return False
 
-    def _is_due_in_rest(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
-        if mark is None and not isinstance(wish, Stop | ChangeBudget | Veto):
-            self._mark(number, wish, loop)
-        return isinstance(wish, self._in_rest) and (mark is None or mark.queries <= loop.progress.queries)
+    def _is_due_while_labelling(
+        self, number: int, command: ControlCommand, mark: AppliedMark | None, loop: SteeredLoop
+    ) -> bool:
+        if mark is None and not isinstance(command, Stop | ChangeBudget | Veto):
+            self._mark(number, command, loop)
+        return isinstance(command, self._while_labelling) and (mark is None or mark.queries <= loop.progress.queries)
 
-    def _mark(self, number: int, wish: AnyWish, loop: SteeredLoop) -> HeededMark:
-        instead_of = self._budget if isinstance(wish, ChangeBudget) else ""
-        queries, in_rest = loop.progress.queries, bool(self._in_rest)
-        mark = HeededMark(event=number, queries=queries, instead_of=instead_of, in_rest=in_rest)
+    def _mark(self, number: int, command: ControlCommand, loop: SteeredLoop) -> AppliedMark:
+        instead_of = self._budget if isinstance(command, ChangeBudget) else ""
+        queries, while_labelling = loop.progress.queries, bool(self._while_labelling)
+        mark = AppliedMark(event=number, queries=queries, instead_of=instead_of, while_labelling=while_labelling)
         self._note(mark)
         return mark
 
-    def _heed(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop, live: LiveLog) -> None:
-        """The mark comes first: what the wish asks for may be answered tomorrow, and is asked at this place again."""
-        mark = mark or self._mark(number, wish, loop)
-        effect = self._effects[number] = loop.tried(partial(self._do, wish, loop))
-        live.steered(wish, effect)
-        self.heeded.append(
+    def _apply(
+        self, number: int, command: ControlCommand, mark: AppliedMark | None, loop: SteeredLoop, live: LiveLog
+    ) -> None:
+        """The mark comes first: an answer may come tomorrow, and the question is asked at this place again."""
+        mark = mark or self._mark(number, command, loop)
+        effect = self._effects[number] = loop.tried(partial(self._do, command, loop))
+        live.steered(command, effect)
+        self.applied.append(
             SteeredBy(
                 after=mark.queries,
-                in_vain=effect.in_vain,
-                action=wish.action,
-                by=wish.by,
-                at=wish.at,
-                words=wish.words,
+                rejected=effect.rejected,
+                action=command.action,
+                by=command.by,
+                at=command.at,
+                words=command.words,
             )
         )
 
-    def _do(self, wish: AnyWish, loop: SteeredLoop) -> Effect:
-        match wish:
+    def _do(self, command: ControlCommand, loop: SteeredLoop) -> Effect:
+        match command:
             case Stop():
                 if not loop.progress.waiting:  # else what was named and paid for is labelled first
                     self._halt()
                 return loop.stop()
             case Veto():
-                return loop.veto(wish.name, wish.by)
+                return loop.veto(command.name, command.by)
             case AddFeature():
-                return loop.add(wish.name, wish.definition, wish.by)
+                return loop.add(command.name, command.definition, command.by)
             case AskAbout():
-                return loop.ask(wish.examples)
+                return loop.ask(command.examples)
             case ChangeBudget():
-                self._allow(micro(wish.usd))
+                self._allow(micro(command.usd))
                 return Effect()
 
     def settle(self) -> None:
         """Once the run folder is written: vetoed features are dropped from it as curation does, by whoever wanted it;
         what was settled before is not done again."""
         lines = self._lines()
-        settled = {mark.event for mark in lines if isinstance(mark, SettledMark)}
+        settled = {mark.event for mark in lines if isinstance(mark, RecordedMark)}
         for number, effect in sorted(self._effects.items()):
-            wish = lines[number]
-            if not effect.gone or number in settled or not isinstance(wish, Wish):
+            command = lines[number]
+            if not effect.gone or number in settled or not isinstance(command, Command):
                 continue
             run = Run(self._folder)
             with suppress(RunError):  # changed by hand in the meantime
-                record_change(run, plan_change(run, "drop", {"names": [*effect.gone]}), by=wish.by)
-            self._note(SettledMark(event=number))
+                record_change(run, plan_change(run, "drop", {"names": [*effect.gone]}), by=command.by)
+            self._note(RecordedMark(event=number))
 
-    def _note(self, line: HeededMark | SettledMark) -> None:
+    def _note(self, line: AppliedMark | RecordedMark) -> None:
         event = line.model_dump(exclude_defaults=True) | {"action": line.action}
         with suppress(OSError):  # without it the run is still steered, only not the same way again
             append_events(self._path, lambda _: [event])
@@ -185,7 +189,7 @@ class Steering:
         return []
 
 
-class WatchedRest:
+class WatchedRemaining:
     """While the examples that were not compared are labelled: called with every answer, looks once a second at what is
     wanted."""
 
@@ -196,7 +200,7 @@ class WatchedRest:
         self._steering, self._loop, self._live = steering, loop, live
         self._answers, self._looked = 0, 0.0
 
-    def __enter__(self) -> WatchedRest:
+    def __enter__(self) -> WatchedRemaining:
         self._look()
         return self
 
@@ -205,7 +209,7 @@ class WatchedRest:
     ) -> None:
         if error is None:
             self._live.rest(self._examples, self._answers, self._cost())
-            self._steering.heed_in_rest(self._loop, self._live, over=True)
+            self._steering.apply_while_labelling(self._loop, self._live, over=True)
 
     def __call__(self, _answer: Answer) -> None:
         self._answers += 1
@@ -215,4 +219,4 @@ class WatchedRest:
     def _look(self) -> None:
         self._looked = time.monotonic()
         self._live.rest(self._examples, self._answers, self._cost())
-        self._steering.heed_in_rest(self._loop, self._live)
+        self._steering.apply_while_labelling(self._loop, self._live)

@@ -10,7 +10,6 @@ from typing import Any
 
 from discovery import UNKNOWN
 from flows.discover.findings import Progress, StopReason
-from flows.discover.looking import MOST_PAIRS, FirstLooks, Sameness
 from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared
 from flows.discover.price.rehearsal import (
@@ -28,7 +27,8 @@ from flows.discover.price.rehearsal import (
     predicted_range,
     price_range,
 )
-from flows.discover.rest import label_rest
+from flows.discover.remaining import label_rest
+from flows.discover.screening import MOST_PAIRS, DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
 from models import MICRO, Money, Oracle, Panel, in_usd
 from reports.run import STEER
@@ -43,7 +43,7 @@ def about_usd(amount: Money) -> str:
 
 
 @dataclass(frozen=True)
-class GivenPrice:
+class KnownPrice:
     """What the features that a run starts with take, which is part of its price."""
 
     features: int = 0
@@ -70,7 +70,7 @@ class RunForecast:
     kept: int = 0  # answers of an earlier attempt
     spent: Money = 0  # by earlier attempts
     assumed: str = ""  # in words
-    given: GivenPrice = field(default_factory=lambda: GivenPrice())
+    given: KnownPrice = field(default_factory=lambda: KnownPrice())
     ended: bool = False  # the same run came to its end before: all that it needs is kept
 
     def __add__(self, other: RunForecast) -> RunForecast:
@@ -182,7 +182,7 @@ def price_of(prepared: Prepared) -> PriceRange:
             exemplars=settings.exemplars,
             label_every=settings.label_every,
         )
-        looking = FirstLooks.with_label(
+        screening = Screening.with_label(
             settings.look, settings.seed, panel, Panel.label, prepared.labelled, settings.look_every
         )
         loop = Loop(
@@ -191,9 +191,9 @@ def price_of(prepared: Prepared) -> PriceRange:
             limits=limits,
             compare=panel.compare,
             label=panel.label,
-            looking=looking,
-            sameness=Sameness(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None,
-            given=prepared.given_features,
+            screening=screening,
+            duplicates=DuplicateCheck(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None,
+            given=prepared.known_features,
             exclude=settings.excluded,
         )
         return loop.run()
@@ -260,7 +260,7 @@ def forecast_discovery(prepared: Prepared) -> RunForecast:
     known = is_known(oracle)
     shares, rest = _shares(prepared), len(prepared.rest) if settings.label_rest or settings.agree is not None else 0
     asked_each = len(prepared.compared) + rest + (MOST_PAIRS if settings.ask_same else 0)
-    given = _given_price(prepared, all_examples=rest > 0)
+    given = _known_price(prepared, all_examples=rest > 0)
     found = RunForecast(
         dataset=prepared.dataset.name,
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
@@ -283,7 +283,7 @@ _DECIDE_NOTHING = {"budget", "store", "out", "wait"}
 
 
 def has_ended(prepared: Prepared) -> bool:
-    """Whether a run with these settings came to its end, and no wish for it (`steer`) may ask more."""
+    """Whether a run with these settings came to its end, and no command for it (`steer`) may ask more."""
     if prepared.settings.retry_unusable or (prepared.folder / STEER).exists():
         return False
     mine = _what_decides(prepared.settings.model_dump(mode="json"))
@@ -301,17 +301,17 @@ def _assumed(settings: DiscoverSettings, shares: AskedShares) -> str:
     return shares.words(settings.agree or 0.0) + first
 
 
-def _given_price(prepared: Prepared, *, all_examples: bool) -> GivenPrice:
+def _known_price(prepared: Prepared, *, all_examples: bool) -> KnownPrice:
     """Of all examples of the data set, or of those that are compared."""
     rows = range(len(prepared.dataset.examples)) if all_examples else prepared.rows
     given, votes = prepared.given, prepared.settings.votes
     if not given:
-        return GivenPrice()
+        return KnownPrice()
     unknown = sum(int((known.labels[list(rows)] == UNKNOWN).sum()) for known in given)
-    price = GivenPrice(len(given), unknown, len(given) * len(rows) - unknown, unknown * votes)
+    price = KnownPrice(len(given), unknown, len(given) * len(rows) - unknown, unknown * votes)
     if not unknown or not is_paid(prepared.oracle, prepared.compared):
         return price
     examples = draw([prepared.dataset.examples[row] for row in rows], SAMPLE)
     rehearsal = RehearsedOracle(prepared.oracle, Measuring(prepared.dataset.examples))
-    Panel(prepared.knowing(rehearsal), examples, votes).label(prepared.given_features)
+    Panel(prepared.knowing(rehearsal), examples, votes).label(prepared.known_features)
     return replace(price, cost=rehearsal.total.times(len(rows) / len(examples)).cost)

@@ -10,7 +10,7 @@ import pytest
 from flows.__main__ import main
 from store import Store
 from tests.e2e.flows.runs.test_docs import blocks_of
-from tests.support.kept_answers import keep
+from tests.support.filled_stores import keep
 
 
 def test_the_commands_of_the_page_work(

@@ -10,7 +10,7 @@ import pytest
 
 from sources import load_dataset
 from tests.e2e.flows.runs.test_docs import blocks_of, run_block
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 
 ROOT = Path(__file__).parents[3]
 FACES = ROOT / "datasets" / "faces"
@@ -27,7 +27,7 @@ def test_the_commands_of_the_tutorial_lead_to_a_classifier(
     (tmp_path / "photos").mkdir()
     for picture in sorted(FACES.rglob("*.png")):
         shutil.copy(picture, tmp_path / "photos")
-    with LifelikeServer(faces, Habits()) as server:
+    with LifelikeServer(faces, Failings()) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "a key")
         blocks = blocks_of("tutorial.md")

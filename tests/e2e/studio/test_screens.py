@@ -166,11 +166,11 @@ def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, 
         assert page.locator("#list").inner_text() == shown, "a reload shows the same"
         names = page.locator("#list h3").all_inner_texts()
         page.get_by_role("button", name=f"Veto {names[0]}").click()
-        expect(page.get_by_text("entered: it is heeded")).to_have_count(1)
+        expect(page.get_by_text("entered: it is applied")).to_have_count(1)
         other = page.locator("#list > li").nth(1)
         other.get_by_label("rename to").fill("in other words")
         other.get_by_role("button", name="Rename").click()
-        expect(page.get_by_text("entered: it is heeded")).to_have_count(2)
+        expect(page.get_by_text("entered: it is applied")).to_have_count(2)
         assert serious_violations(page) == []
         go_on.set()
         expect(page.get_by_role("link", name="look at the run")).to_be_visible()

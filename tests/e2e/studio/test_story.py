@@ -31,7 +31,7 @@ from store import Store
 from tests.e2e.studio.test_screens import picture
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
-from tests.support.fake_openai import Abilities, Habits, LifelikeServer
+from tests.support.fake_openai import Abilities, Failings, LifelikeServer
 from tests.support.fake_openai.server import CHAT
 from tests.support.growing_worlds import World
 from tests.support.review_browser import SCREEN
@@ -41,7 +41,7 @@ from tests.support.studio_site import StudioSite
 WORDS = ("red", "round", "heavy", "old", "loud", "warm", "wet", "smooth", "bright", "narrow", "sharp", "sweet")
 PRICE = "0.15,0.60,0.075"
 # nothing is asked again for a fault, and every answer names something new
-QUIET = Habits(prose=0, broken=0, too_many=0, slow=0, vague=0, repeats_known=0, other_words=0, label_noise=0.02)
+QUIET = Failings(prose=0, broken=0, too_many=0, slow=0, vague=0, repeats_known=0, other_words=0, label_noise=0.02)
 PROCESS = subprocess.Popen  # tests put others in its place
 STEPS = 700  # of the Tab key, at most, to whatever is wanted
 
@@ -272,7 +272,7 @@ def check_export(features: dict[str, str], kept: dict[str, Path], run: Run) -> N
     marked = [column for column in wide.columns if column.endswith("(corrected by)")]
     assert sum(int((wide[column] == "Olga").sum()) for column in marked) == 5
     table = pd.read_csv(kept["features"], keep_default_na=False).set_index("name")
-    assert table.loc[features["own"], "given_by"] == "Olga"
+    assert table.loc[features["own"], "known_from"] == "Olga"
     assert f"merged with “{features['merged']}” by Olga" in str(table.loc[features["into"], "changes"])
     asked = [one for one in run.findings.comparisons if one.examples == ("e000004", "e000005", "e000006")]
     assert len(asked) == 1

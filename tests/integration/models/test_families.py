@@ -20,7 +20,7 @@ from models.prices import Price
 from models.recorded import Recorded
 from sources.load import load_dataset
 from store import Store
-from tests.support.fake_openai import Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import text_example
 from tests.support.made import texts
 from tests.support.review_site import Site
@@ -44,7 +44,7 @@ def test_a_server_is_asked_once_for_the_price_that_is_booked(store: Store, level
     asked += [
         Choose(COLOUR, values, text_example(words), voter) for words in ("a cat", "cat dog", "-") for voter in (0, 1)
     ]
-    with FakeOpenAI(Mind(["cat", "dog"]), LEVELS[level]) as server:
+    with FakeOpenAI(FakeModel(["cat", "dog"]), LEVELS[level]) as server:
         config = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("key"), price=PRICE)
         with OpenAIOracle(config) as oracle:
             connect(oracle)

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from discovery import Labels
-from models import Feature, Label, Panel, Question, Recorded, Verdict, kept_ballots
+from models import Feature, Label, Panel, Question, Recorded, Verdict, stored_ballots
 from models.people.simulated import SimulatedOracle
 from store import DamagedStore, Store
 from tests.support.made import crowd_of, random_truth, texts
@@ -47,7 +47,7 @@ def test_whatever_is_kept_the_labels_are_the_same_and_only_what_is_missing_is_pa
     kept = [question for question in every if draw.random() < share]
     list(recorded_as(store, crowd, "run-1").ask(kept))
     resumed = recorded_as(store, crowd, "run-2")
-    begun = kept_ballots(resumed, FEATURES, EXAMPLES, votes)
+    begun = stored_ballots(resumed, FEATURES, EXAMPLES, votes)
     assert sum(int(ballot.cast.sum()) for ballot in begun) == resumed.cached_calls <= len(set(needed) & set(kept))
     labelled = Panel(resumed, EXAMPLES, votes).complete(begun)
     assert [ballot.labels.tolist() for ballot in labelled.ballots] == [one.tolist() for one in labels]
@@ -65,7 +65,7 @@ def test_refusals_are_left_to_be_looked_at_one_by_one(store: Store, crowd: Simul
     refused = sum(answer.verdict is Verdict.REFUSED for answer in answers)
     assert refused > 5
     resumed = recorded_as(store, crowd, "run-2")
-    begun = kept_ballots(resumed, FEATURES, EXAMPLES, 1)
+    begun = stored_ballots(resumed, FEATURES, EXAMPLES, 1)
     assert (resumed.cached_calls, sum(int(ballot.abstained.sum()) for ballot in begun)) == (len(needed) - refused, 0)
     seen: list[str] = []
     Panel(resumed, EXAMPLES, 1, lambda answer: seen.append(answer.verdict.value)).complete(begun)
@@ -76,7 +76,7 @@ def test_refusals_are_left_to_be_looked_at_one_by_one(store: Store, crowd: Simul
 def test_one_content_under_two_names_is_looked_up_once_and_counted_twice(store: Store, crowd: SimulatedOracle) -> None:
     list(recorded_as(store, crowd, "run-1").ask([Label(FEATURES[0], EXAMPLES[0])]))
     resumed = recorded_as(store, crowd, "run-2")
-    (ballot,) = kept_ballots(resumed, FEATURES[:1], [EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], 1)
+    (ballot,) = stored_ballots(resumed, FEATURES[:1], [EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], 1)
     assert ballot.cast.tolist() == [1, 0, 1]
     assert (resumed.cached_calls, store.costs.totals("run-2").cached_calls) == (2, 1)
 
@@ -91,18 +91,18 @@ def kept_as(store: Store, crowd: SimulatedOracle, answer: str) -> Recorded:
 
 def test_a_lone_surrogate_in_a_reply_hides_no_verdict(store: Store, crowd: SimulatedOracle) -> None:
     recorded = kept_as(store, crowd, r'{"raw":"\ud800","verdict":"yes"}')
-    (ballot,) = kept_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
+    (ballot,) = stored_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
     assert ballot.yes.tolist() == [1]
 
 
 @pytest.mark.parametrize("damaged", ['{"verdict":"perhaps"}', "[1]", "{}", '{"verdict":null}'])
 def test_what_is_no_verdict_counts_for_nothing(store: Store, crowd: SimulatedOracle, damaged: str) -> None:
     recorded = kept_as(store, crowd, damaged)
-    (ballot,) = kept_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
+    (ballot,) = stored_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
     assert ballot.cast.tolist() == [0]
 
 
 def test_what_is_no_json_is_said_to_be_damaged(store: Store, crowd: SimulatedOracle) -> None:
     recorded = kept_as(store, crowd, '{"verdict":"ye')
     with pytest.raises(DamagedStore, match="where JSON was written"):
-        kept_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
+        stored_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)

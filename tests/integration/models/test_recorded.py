@@ -28,7 +28,7 @@ from models.people.simulated import SimulatedOracle
 from models.recorded import Recorded
 from models.recorded.batch import PaidBatch
 from store import AnswerRecord, Store
-from store.ledger.answers import KeptAnswers
+from store.ledger.answers import StoredAnswers
 from store.schema import SENT
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.stored_answers import every_charge
@@ -209,14 +209,14 @@ def test_no_answer_is_lost_whenever_an_interruption_comes(tmp_path: Path) -> Non
 def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    width, keep, in_doubt = 4, KeptAnswers.record, []
+    width, keep, in_doubt = 4, StoredAnswers.record, []
 
-    def slowly(kept: KeptAnswers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
+    def slowly(kept: StoredAnswers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
         time.sleep(0.05)
         in_doubt.append(sum(one.state == SENT for one in every_charge(store)))
         return keep(kept, run_id, records)
 
-    monkeypatch.setattr(KeptAnswers, "record", slowly)
+    monkeypatch.setattr(StoredAnswers, "record", slowly)
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.001, width=width), store)
     assert len(list(oracle.ask(labels(50, voters=4)))) == 200
     assert max(in_doubt) <= 5 * width

@@ -18,7 +18,7 @@ from models.recorded import Recorded
 from models.voting import Panel
 from store import Store
 from store.review.leases import LeaseTerms
-from tests.support.fake_openai import Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import text_example
 from tests.support.fake_openai.mind import Page
 from tests.support.made import crowd_of, random_truth, texts
@@ -41,7 +41,7 @@ def recorded(store: Store, oracle: OpenAIOracle) -> Recorded:
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_server_is_asked_once_for_the_price_that_is_booked(store: Store, level: str) -> None:
     asked: list[Question] = [Same.of(CAT, TOM), Same.of(CAT, DOG), Why(CAT, text_example("a cat sleeps here"))]
-    with FakeOpenAI(Mind(["cat", "dog"]), LEVELS[level]) as server:
+    with FakeOpenAI(FakeModel(["cat", "dog"]), LEVELS[level]) as server:
         config = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("key"), price=PRICE)
         with OpenAIOracle(config) as oracle:
             asking = recorded(store, oracle)
@@ -58,7 +58,7 @@ def test_a_server_is_asked_once_for_the_price_that_is_booked(store: Store, level
 
 
 def test_a_quote_that_is_not_in_the_text_is_asked_for_again(store: Store) -> None:
-    class Inventive(Mind):
+    class Inventive(FakeModel):
         calls = 0
 
         def why(self, page: Page) -> dict[str, object]:  # noqa: ARG002

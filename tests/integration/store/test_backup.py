@@ -17,7 +17,7 @@ from flows.cli.store_check import check
 from store import Store, StoreError
 from store.backup import back_up, restore
 from store.connection import sqlite_library
-from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded
+from tests.support.filled_stores import PRICE, SCOPE, keep, labels, recorded
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import begin, claim
 

@@ -14,7 +14,7 @@ from flows.__main__ import main
 from flows.cli.store_check import MAX_PROBLEM_LINES, CheckResult, check
 from store import Store, StoreError
 from tests.integration.conftest import Clock
-from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded
+from tests.support.filled_stores import PRICE, SCOPE, keep, labels, recorded
 from tests.support.store_steps import LEASE, begin, claim
 from tests.support.stored_answers import every_answer
 

@@ -16,8 +16,8 @@ from store.review import ReviewQuestion
 from store.review.leases import LONGEST_LEASE, LeaseTerms
 from store.schema import review_votes
 from tests.integration.conftest import Clock
-from tests.support.kept_answers import SCOPE as KEPT
-from tests.support.kept_answers import TRUTH, labels
+from tests.support.filled_stores import SCOPE as KEPT
+from tests.support.filled_stores import TRUTH, labels
 from tests.support.made import crowd_of
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim

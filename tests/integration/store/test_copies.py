@@ -18,7 +18,7 @@ import pytest
 from flows.__main__ import main
 from store import Store, StoreError
 from store.connection import connect, sqlite_library
-from tests.support.kept_answers import keep
+from tests.support.filled_stores import keep
 from tests.support.slow import slow
 from tests.support.store_steps import begin, claim, pay
 
@@ -37,7 +37,7 @@ def killed(path: Path, *works: str) -> None:
     code = f"""
 import os, signal, sys
 from store import Store
-from tests.support.kept_answers import keep
+from tests.support.filled_stores import keep
 store = Store.open(sys.argv[1])
 {"; ".join(works)}
 os.kill(os.getpid(), signal.SIGKILL)
@@ -70,7 +70,7 @@ def test_also_if_nobody_closes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
         code = f"""
 import sys
 from store import Store
-from tests.support.kept_answers import keep
+from tests.support.filled_stores import keep
 opened = Store.open(sys.argv[1])
 keep(opened, 12)
 {ends}

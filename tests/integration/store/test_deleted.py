@@ -13,7 +13,7 @@ from models.oracle import Answer, Question
 from models.recorded import Recorded
 from store import Store, StoreUnavailable, back_up, restore
 from store.connection import journal_mode, sqlite_library
-from tests.support.kept_answers import SCOPE, TRUTH, labels
+from tests.support.filled_stores import SCOPE, TRUTH, labels
 from tests.support.made import crowd_of
 from tests.support.store_steps import begin, claim, pay
 

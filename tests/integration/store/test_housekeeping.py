@@ -19,7 +19,7 @@ from models.keys import QuestionKeys
 from store import Store
 from store.schema import answers, replaced_answers
 from tests.integration.conftest import Clock
-from tests.support.kept_answers import SCOPE, labels, recorded
+from tests.support.filled_stores import SCOPE, labels, recorded
 from tests.support.made import texts
 from tests.support.store_steps import begin
 

@@ -84,7 +84,7 @@ def partly_answered_by_another(other: Store) -> None:
     other.answers.record("run-1", [record(key, 1, says="theirs") for key in LABELS[2:7]])
 
 
-def given_up(other: Store) -> None:
+def abandoned(other: Store) -> None:
     other.claims.abandon("owner-1", LABELS)
 
 
@@ -107,7 +107,7 @@ def happening_after_packing(monkeypatch: pytest.MonkeyPatch, url: str, happens: 
     monkeypatch.setattr("store.ledger.answers.prepare_packs", prepare_too_early)
 
 
-@pytest.mark.parametrize("happens", [answered_by_another, partly_answered_by_another, given_up, partly_given_up])
+@pytest.mark.parametrize("happens", [answered_by_another, partly_answered_by_another, abandoned, partly_given_up])
 def test_a_claim_that_changes_after_its_answers_were_packed_is_settled_as_it_is_by_then(
     store: Store, url: str, monkeypatch: pytest.MonkeyPatch, happens: Callable[[Store], None]
 ) -> None:

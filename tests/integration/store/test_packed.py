@@ -16,7 +16,7 @@ from flows.cli.store_check import CheckResult, check
 from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
-from store.ledger.answers import KeptAnswers
+from store.ledger.answers import StoredAnswers
 from store.ledger.granting import ClaimTerms, Request
 from store.packed import NewClaim, PackTerms, all_packed_claims, claim_packs, unpack
 from store.packed.claims import LEAST
@@ -230,7 +230,7 @@ def test_a_commit_that_is_rolled_back_leaves_no_number_of_a_question_behind(stor
     broken = [record(LABELS[0], 7)]
 
     def work(connection: Any) -> None:
-        keep = KeptAnswers.record.__wrapped__  # type: ignore[attr-defined]
+        keep = StoredAnswers.record.__wrapped__  # type: ignore[attr-defined]
         for part in ([said[key] for key in LABELS], [said[key] for key in others], broken):
             keep(store.answers, connection, "run-1", part)
 

@@ -18,7 +18,7 @@ from reports.curation.corrections import read_corrections
 from reports.curation.log import read_log
 from reports.finished_run import Run
 from store import Store
-from studio.runs.shelf import key_of
+from studio.runs.catalog import key_of
 from tests.integration.studio.review.test_load import ask, assert_exact, crowd_of, percentile
 from tests.support.review_site import Visitor, free_port, start_page
 from tests.support.slow import slow
@@ -72,8 +72,8 @@ class Editor(threading.Thread):
         self._timed(lambda: visitor.get(self._home))
         changes = visitor.hidden("seen")[0]
         old = next(one for one in visitor.hidden("name") if one != "beard")
-        wish = {"action": "rename", "name": old, "to": f"{self.name} {number}", "seen": changes, "confirmed": "1"}
-        reply = visitor.post(f"{self._home}/change", wish)
+        command = {"action": "rename", "name": old, "to": f"{self.name} {number}", "seen": changes, "confirmed": "1"}
+        reply = visitor.post(f"{self._home}/change", command)
         assert reply.status_code in (303, 409), reply.text
         self.renamed += reply.status_code == 303
         self.refused += reply.status_code == 409

@@ -16,7 +16,7 @@ from flows.serving.app import StudioSettings, make_studio
 from flows.serving.forms import COMMANDS, form_fields
 from reports.finished_run import Run
 from store import Store
-from studio.runs.shelf import key_of
+from studio.runs.catalog import key_of
 from tests.support.growing_worlds import World, night
 from tests.support.review_site import Site, Visitor, served
 from tests.support.studio_site import StudioSite
@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Iterator[StudioSite]:
 
 
 @pytest.fixture
-def wish(tmp_path: Path) -> dict[str, Any]:
+def command(tmp_path: Path) -> dict[str, Any]:
     world = World(tmp_path / "world", 12)
     return {"dataset": world.spec, "oracle": "simulated:salience?price=0.001", "queries": "3", "votes": "1"}
 
@@ -69,10 +69,10 @@ def test_every_kind_of_oracle_has_its_parameters_as_the_command_lists_them(site:
             assert f'name="{kind}.{parameter.name}"' in page, f"{kind} {parameter.name}"
 
 
-def test_an_oracle_is_put_together_from_its_kind_and_parameters(site: StudioSite, wish: dict[str, Any]) -> None:
+def test_an_oracle_is_put_together_from_its_kind_and_parameters(site: StudioSite, command: dict[str, Any]) -> None:
     owner = owner_of(site)
     chosen = {"oracle": "", "oracle_kind": "simulated", "simulated:": "salience", "simulated.price": "0.001"}
-    reply = owner.post("/start/discover", wish | chosen | {"simulated.flip": "0.1", "openai.price": "9,9"})
+    reply = owner.post("/start/discover", command | chosen | {"simulated.flip": "0.1", "openai.price": "9,9"})
     assert reply.status_code == 200
     assert 'name="oracle" value="simulated:salience?flip=0.1&amp;price=0.001"' in reply.text
     assert 'name="agreed"' in reply.text
@@ -95,9 +95,9 @@ def test_data_sets_that_ship_and_those_below_the_folders_are_offered(site: Studi
     assert not any("labels.csv" in one or "truth.csv" in one for one in offered)
 
 
-def test_the_estimate_comes_before_anything_is_spent(site: StudioSite, wish: dict[str, Any]) -> None:
+def test_the_estimate_comes_before_anything_is_spent(site: StudioSite, command: dict[str, Any]) -> None:
     owner = owner_of(site)
-    reply = owner.post("/start/discover", wish)
+    reply = owner.post("/start/discover", command)
     assert reply.status_code == 200
     assert "Before anything is spent" in reply.text
     assert 'name="agreed"' in reply.text
@@ -116,18 +116,18 @@ def test_the_estimate_comes_before_anything_is_spent(site: StudioSite, wish: dic
     ],
 )
 def test_what_is_wrong_is_said_and_the_form_keeps_what_was_written(
-    site: StudioSite, wish: dict[str, Any], changed: dict[str, str], said: str
+    site: StudioSite, command: dict[str, Any], changed: dict[str, str], said: str
 ) -> None:
-    reply = owner_of(site).post("/start/discover", wish | {"about": "letters <b>"} | changed)
+    reply = owner_of(site).post("/start/discover", command | {"about": "letters <b>"} | changed)
     assert reply.status_code == 422
     assert said in unescape(re.findall(r'role="alert"><bdi>(.*?)</bdi>', reply.text, re.DOTALL)[0])
     assert "letters &lt;b&gt;" in reply.text
 
 
 @pytest.mark.slow  # a Prefect server and a process of its own
-def test_the_run_is_the_commands_own_and_can_be_watched(site: StudioSite, wish: dict[str, Any]) -> None:
+def test_the_run_is_the_commands_own_and_can_be_watched(site: StudioSite, command: dict[str, Any]) -> None:
     owner = owner_of(site)
-    reply = owner.post("/start/discover", wish | {"agreed": "1", "confirmed": "1"})
+    reply = owner.post("/start/discover", command | {"agreed": "1", "confirmed": "1"})
     assert reply.status_code == 303
     [folder] = site.root.iterdir()
     assert reply.headers["location"] == f"/live/{key_of(folder.resolve())}"

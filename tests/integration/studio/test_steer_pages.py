@@ -16,7 +16,7 @@ import pytest
 from flows.__main__ import main
 from reports.curation.events import read_events
 from reports.finished_run import Run
-from studio.runs.shelf import key_of
+from studio.runs.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.run_folders import HOSTILE
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings
@@ -62,11 +62,11 @@ def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, 
     with held(world) as (folder, key):
         first = names_in(folder)[0]
         editor.get(f"/live/{key}")
-        wishes: list[tuple[dict[str, Any], str, str]] = [
-            ({"action": "explode"}, "action", "unknown wish"),
+        commands: list[tuple[dict[str, Any], str, str]] = [
+            ({"action": "explode"}, "action", "unknown command"),
             ({"action": "veto", "name": "nobody"}, "name", "there is no feature nobody"),
             ({"action": "veto", "name": first[:-1]}, "name", f"did you mean {first}?"),
-            ({"action": "rename", "name": first, "to": "other"}, "action", "unknown wish"),
+            ({"action": "rename", "name": first, "to": "other"}, "action", "unknown command"),
             ({"action": "add", "name": "x" * 201}, "name", "shorten it to 200"),
             ({"action": "add", "name": first.upper()}, "name", f"there is a feature {first} already"),
             ({"action": "add", "name": "  "}, "name", "it is empty"),
@@ -76,12 +76,12 @@ def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, 
             ({"action": "ask", "examples": ["e000001", "e000002", "x"]}, "examples", "x is not among the data set"),
             ({"action": "budget", "usd": "2"}, "usd", "only the owner"),
         ]
-        for wish, field, said in wishes:
-            reply = editor.post(f"/live/{key}/steer", wish | {"json": "1"})
-            assert reply.status_code == 422, wish
+        for command, field, said in commands:
+            reply = editor.post(f"/live/{key}/steer", command | {"json": "1"})
+            assert reply.status_code == 422, command
             answer = reply.json()
-            assert answer["field"] == field, wish
-            assert said in answer["problem"], wish
+            assert answer["field"] == field, command
+            assert said in answer["problem"], command
             assert "\n" not in answer["problem"]
         assert not (folder / "steer.jsonl").exists()
         owner = studio.staff("Olga", "admin")
@@ -128,7 +128,7 @@ def test_wishes_are_taken_while_a_run_lies_dead_and_not_once_it_is_finished(worl
     key, own = key_of(folder.resolve()), unfound(folder)
     editor.get(f"/live/{key}")
     reply = editor.post(f"/live/{key}/steer", {"action": "add", "name": own, "json": "1"})
-    assert reply.json() == {"said": "entered: it is heeded when the discovery goes on"}
+    assert reply.json() == {"said": "entered: it is applied when the discovery goes on"}
     assert editor.post(f"/live/{key}/steer", {"action": "stop", "json": "1"}).status_code == 409
     run = discovered(chosen)
     assert own in run.features["name"].tolist()
@@ -174,7 +174,7 @@ def test_the_command_line_enters_the_same_wishes(world: World, capsys: pytest.Ca
         assert main(["steer", str(folder), "add", unfound(folder), "--definition", "One's own."]) == 0
         assert main(["steer", str(folder), "ask", "e000001", "e000002", "e000003"]) == 0
         assert main(["steer", str(folder), "budget", "2"]) == 0
-        assert "heeded after this question" in capsys.readouterr().out
+        assert "applied after this question" in capsys.readouterr().out
     actions = [one["action"] for one in read_events(folder / "steer.jsonl")]
     assert actions[:4] == ["veto", "add", "ask", "budget"]
     assert first not in Run(folder).features["name"].tolist()

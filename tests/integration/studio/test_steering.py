@@ -1,4 +1,4 @@
-"""A discovery is steered while it runs: what people want is in its log, is heeded once, and is not lost by a kill."""
+"""A discovery is steered while it runs: what people want is in its log, is applied once, and is not lost by a kill."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from reports.curation.events import read_events
 from reports.curation.log import read_log
-from studio.runs.shelf import key_of
+from studio.runs.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, discovered, settings, wishing
 from tests.support.studio_site import StudioSite
@@ -68,8 +68,8 @@ def test_what_a_person_enters_on_the_page_is_heeded_with_their_name(world: World
 
     def enter() -> None:
         editor.get(f"/live/{key}")
-        for wish in ({"action": "explode"}, {"action": "veto", "name": " "}, {"action": "stop"}):
-            replies.append(editor.post(f"/live/{key}/steer", wish).status_code)
+        for command in ({"action": "explode"}, {"action": "veto", "name": " "}, {"action": "stop"}):
+            replies.append(editor.post(f"/live/{key}/steer", command).status_code)
 
     run = discovered(chosen, {2: enter})
     assert replies == [422, 422, 303]

@@ -18,7 +18,7 @@ from reports.curation.corrections import read_corrections
 from reports.curation.log import plan_change, read_log, record_change
 from reports.finished_run import Run
 from store import Store
-from studio.runs.shelf import OpenRun
+from studio.runs.catalog import OpenRun
 from tests.integration.studio.review.test_access import routes
 from tests.support.review_site import Visitor
 from tests.support.studio_site import StudioSite, faces_run, running_studio
@@ -262,14 +262,14 @@ def test_what_must_be_asked_again_has_its_price_before_it_is_asked(store: Store,
     with running_studio(store, tmp_path / "runs") as site:
         editor, key = site.staff("Ann", "editor"), site.key(run)
         editor.get(f"/runs/{key}")
-        wish = {"action": "define", "name": name, "definition": "as the table says", "seen": "0"}
-        shown = editor.post(f"/runs/{key}/change", wish)
+        command = {"action": "define", "name": name, "definition": "as the table says", "seen": "0"}
+        shown = editor.post(f"/runs/{key}/change", command)
         editor.page = shown.text
         assert "36 questions and <em>$0.0360</em> at most" in shown.text
-        too_little = editor.post(f"/runs/{key}/change", wish | {"confirmed": "1", "budget": "0.001"})
+        too_little = editor.post(f"/runs/{key}/change", command | {"confirmed": "1", "budget": "0.001"})
         assert too_little.status_code == 422
         assert "raise --budget" in too_little.text
-        assert editor.post(f"/runs/{key}/change", wish | {"confirmed": "1", "budget": "0.0361"}).status_code == 303
+        assert editor.post(f"/runs/{key}/change", command | {"confirmed": "1", "budget": "0.0361"}).status_code == 303
     assert read_log(run.folder)[0].cost_usd > 0
 
 

@@ -3,8 +3,8 @@
 from tests.support.fake_openai.batches import BatchManners
 from tests.support.fake_openai.faults import CHARGED, FAILURES, IN_DOUBT, REPEATS, SPOILERS, USAGES
 from tests.support.fake_openai.foreign import Served, WidelyReadServer
-from tests.support.fake_openai.lifelike import Habits, LifelikeServer
-from tests.support.fake_openai.mind import Mind
+from tests.support.fake_openai.lifelike import Failings, LifelikeServer
+from tests.support.fake_openai.mind import FakeModel
 from tests.support.fake_openai.server import BATCHES, CHAT, COMPARISONS, DECISIONS, FILES, LABELS, Abilities, FakeOpenAI
 
 __all__ = [
@@ -22,10 +22,10 @@ __all__ = [
     "USAGES",
     "Abilities",
     "BatchManners",
+    "Failings",
+    "FakeModel",
     "FakeOpenAI",
-    "Habits",
     "LifelikeServer",
-    "Mind",
     "Served",
     "WidelyReadServer",
 ]

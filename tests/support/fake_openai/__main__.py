@@ -12,7 +12,7 @@ import sys
 
 from models.prices import parse_price
 from sources import load_dataset
-from tests.support.fake_openai import Abilities, FakeOpenAI, Habits, LifelikeServer, Mind
+from tests.support.fake_openai import Abilities, Failings, FakeModel, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.lifelike import lines_of
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--decisions", action="store_true", help="offer the decisions endpoint")
     parser.add_argument("--words", default="", help="the model's vocabulary, separated by commas")
     parser.add_argument("--lifelike", metavar="DATASET", help="answer about this data set, from its truth")
-    parser.add_argument("--noise", type=float, default=Habits.label_noise, help="share of labels that are wrong")
+    parser.add_argument("--noise", type=float, default=Failings.label_noise, help="share of labels that are wrong")
     parser.add_argument("--price", type=parse_price, help="USD per million tokens: input,output[,cached]")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -31,14 +31,14 @@ def main() -> None:
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if options.lifelike:
-        habits = Habits(label_noise=options.noise)
+        habits = Failings(label_noise=options.noise)
         terms = {"price": options.price, "seed": options.seed, "abilities": abilities, "port": options.port}
         with LifelikeServer(load_dataset(options.lifelike), habits, **terms) as lifelike:
             print(lifelike.base_url, flush=True)
             signal.sigwait(signals)
             print("\n".join(lines_of(lifelike.summary())), file=sys.stderr)
         return
-    with FakeOpenAI(Mind([word for word in options.words.split(",") if word]), abilities, options.port) as server:
+    with FakeOpenAI(FakeModel([word for word in options.words.split(",") if word]), abilities, options.port) as server:
         print(server.base_url, flush=True)
         signal.sigwait(signals)
 

@@ -23,7 +23,7 @@ from models.prompting.label_forms import LABELLING
 from models.prompting.prompts import COMPARISONS
 from models.prompting.single_forms import WHY
 from sources import Dataset
-from tests.support.fake_openai.lifelike import VAGUE, Habits, LifelikeMind, LifelikeServer, meaning_of
+from tests.support.fake_openai.lifelike import VAGUE, Failings, LifelikeModel, LifelikeServer, meaning_of
 from tests.support.fake_openai.mind import Page, Shown, example_of_schema
 from tests.support.fake_openai.server import CHAT, Rejected
 from tests.support.fake_openai.wire import Response
@@ -47,7 +47,7 @@ class Served:
     cells: tuple[Cell, ...]  # labels that it was asked for
 
 
-class WidelyReadMind(LifelikeMind):
+class WidelyReadMind(LifelikeModel):
     def shown(self, messages: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
         """Group and row of each example, in their order; the second group begins after a line that says so."""
         group = 1
@@ -144,7 +144,7 @@ class WidelyReadServer(LifelikeServer):
     def __init__(
         self,
         dataset: Dataset,
-        habits: Habits | None = None,
+        habits: Failings | None = None,
         *,
         price: Price | None = None,
         seed: int = 0,

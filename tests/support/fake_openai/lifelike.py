@@ -29,7 +29,7 @@ from models.prices import Price
 from models.prompting.families import SCALE
 from sources import Dataset, open_image
 from tests.support.fake_openai.hardness import hardness, seen_of
-from tests.support.fake_openai.mind import Mind, Page, Shown, differs, family_reply, nested
+from tests.support.fake_openai.mind import FakeModel, Page, Shown, differs, family_reply, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
@@ -70,7 +70,7 @@ def meaning_of(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Habits:
+class Failings:
     """How often the model does what; shares between 0 and 1."""
 
     label_noise: float = 0.06
@@ -87,8 +87,8 @@ class Habits:
     slow_seconds: float = 2.0
 
 
-class LifelikeMind(Mind):
-    def __init__(self, dataset: Dataset, habits: Habits, seed: int = 0) -> None:
+class LifelikeModel(FakeModel):
+    def __init__(self, dataset: Dataset, habits: Failings, seed: int = 0) -> None:
         super().__init__()
         assert dataset.truth is not None, f"{dataset.spec} has no truth: give one with truth.csv"
         self.habits, self.seed = habits, seed
@@ -282,15 +282,15 @@ class LifelikeServer(FakeOpenAI):
     def __init__(
         self,
         dataset: Dataset,
-        habits: Habits | None = None,
+        habits: Failings | None = None,
         *,
         price: Price | None = None,
         seed: int = 0,
         abilities: Abilities | None = None,
         port: int = 0,
     ) -> None:
-        self.habits = habits or Habits()
-        self.lifelike = LifelikeMind(dataset, self.habits, seed)
+        self.habits = habits or Failings()
+        self.lifelike = LifelikeModel(dataset, self.habits, seed)
         super().__init__(self.lifelike, abilities, port)
         self.price = price
         self.pictures_sent, self.labels_asked, self.failed = 0, 0, 0

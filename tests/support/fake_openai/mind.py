@@ -141,7 +141,7 @@ def _text(content: str | Sequence[Mapping[str, Any]]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-class Mind:
+class FakeModel:
     def __init__(self, words: Iterable[str] = (), book: Mapping[str, bytes] | None = None) -> None:
         """`book` maps a picture's traits, separated by commas, to the picture; two pictures may share their traits."""
         self.words = list(words) or list(COLOURS)

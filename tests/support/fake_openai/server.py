@@ -14,7 +14,7 @@ from typing import Any, Self
 from models.prices import Price, read_usage, settled
 from tests.support.fake_openai.batches import Batches
 from tests.support.fake_openai.faults import CHARGED, FAILURES, REPEATS, SPOILERS, USAGES, repeat_prompt
-from tests.support.fake_openai.mind import Mind, Page, example_of_schema, fresh_numbers, read_page
+from tests.support.fake_openai.mind import FakeModel, Page, example_of_schema, fresh_numbers, read_page
 from tests.support.fake_openai.wire import Request, Response, Server
 
 CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
@@ -37,7 +37,7 @@ class Abilities:
     always: int = 0  # the status of every reply, where it is not 0
     decisions: bool = False
     formats: tuple[str, ...] = ("json_schema", "json_object")
-    ignores_format: bool = False  # takes response_format and does not heed it
+    ignores_format: bool = False  # takes response_format and does not apply it
     unsupported: tuple[str, ...] = ()  # parameters that are answered with status 400
     sees: bool = True
     context: int = 100_000  # tokens
@@ -58,8 +58,8 @@ class Charge:
 class FakeOpenAI:
     """`with FakeOpenAI(mind) as server:` — `server.base_url` is where it listens, `server.book` what it charged."""
 
-    def __init__(self, mind: Mind | None = None, abilities: Abilities | None = None, port: int = 0) -> None:
-        self.mind = mind or Mind()
+    def __init__(self, mind: FakeModel | None = None, abilities: Abilities | None = None, port: int = 0) -> None:
+        self.mind = mind or FakeModel()
         self.abilities = abilities or Abilities()
         self.requests: list[Request] = []
         self.book: list[Charge] = []

@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks import duplicates
 from benchmarks.cases import Case, of_matrix, read_matrix
-from benchmarks.duplicates import Tally, as_dataset, tally_of
+from benchmarks.duplicates import VoteCounts, as_dataset, tally_of
 from benchmarks.people import errors_in_common, majority_error, wrong_votes
 from benchmarks.strategies import ceiling, compare_strategies, found
 from benchmarks.worlds import World
 from sources import load_dataset
-from tests.support.fake_openai import Habits
-from tests.support.fake_openai.lifelike import LifelikeMind
+from tests.support.fake_openai import Failings
+from tests.support.fake_openai.lifelike import LifelikeModel
 from tests.support.run_folders import make_run
 
 MATRIX = "animal,can_fly,is big,lives in water,weight\n" + "".join(
@@ -52,7 +52,7 @@ def test_a_matrix_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 def test_repeats_and_mistakes_are_found_by_what_the_server_means(matrix: Path, tmp_path: Path) -> None:
     with as_dataset(str(matrix)) as source:
         dataset = load_dataset(source)
-        mind = LifelikeMind(dataset, Habits())
+        mind = LifelikeModel(dataset, Failings())
         assert dataset.truth is not None
         fly, big, water = dataset.truth.matrix.T
         other = np.where(np.arange(24) < 6, 1 - fly, fly)  # so wrong that it looks like another feature
@@ -64,9 +64,9 @@ def test_repeats_and_mistakes_are_found_by_what_the_server_means(matrix: Path, t
         features["distinct"] &= features["name"] != "lives in water"
         features["twin"] = ["same as is big" if name == "lives in water" else "" for name in features["name"]]
         features.to_csv(run.folder / "features.csv", index=False)
-        tally = tally_of(type(run)(run.folder), mind, asked=3, labels=96)
-    assert tally == Tally(counted=3, repeated=1, different=3, mistaken=1, asked=3, labels=96)
-    assert duplicates.row_of("all", tally + tally)[3:] == [6, 192]
+        vote_counts = tally_of(type(run)(run.folder), mind, asked=3, labels=96)
+    assert vote_counts == VoteCounts(counted=3, repeated=1, different=3, mistaken=1, asked=3, labels=96)
+    assert duplicates.row_of("all", vote_counts + vote_counts)[3:] == [6, 192]
 
 
 def test_votes_that_repeat_each_other_are_worth_one() -> None:

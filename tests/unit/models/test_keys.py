@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
-from models.keys import QuestionKeys, kept_key
+from models.keys import QuestionKeys, stored_key
 from models.oracle import (
     Answer,
     Choose,
@@ -112,7 +112,7 @@ def structure(identity: OracleIdentity, question: Question) -> Any:
 
 @given(IDENTITIES, QUESTIONS)
 def test_the_store_can_tell_the_key_from_what_it_holds(who: OracleIdentity, question: Question) -> None:
-    assert question_key(who, question) == kept_key(who.to_json(), question.content)
+    assert question_key(who, question) == stored_key(who.to_json(), question.content)
 
 
 @settings(max_examples=150)
@@ -186,7 +186,7 @@ def test_a_label_has_the_key_of_its_content_whatever_was_asked_before(
     for example_ in (*examples, shown.example):
         for feature in (*features, *with_exemplars, *features):
             asked = Label(feature, example_, 1)
-            assert keys.of(asked) == kept_key(who.to_json(), asked.content)
+            assert keys.of(asked) == stored_key(who.to_json(), asked.content)
 
 
 def test_keys_are_the_same_in_every_process() -> None:

@@ -20,7 +20,7 @@ from flows.prefect_api import History
 from models.prices import parse_price
 from reports import Run
 from sources import load_dataset
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 
 ROOT = Path(__file__).parents[4]
 PRICE = "0.15,0.60,0.075"
@@ -70,7 +70,7 @@ def test_everything_that_is_reported_agrees(
 ) -> None:
     without_prefect(monkeypatch)
     dataset = load_dataset(source)
-    habits = Habits(label_noise=0.06, slow=0.0)
+    habits = Failings(label_noise=0.06, slow=0.0)
     with LifelikeServer(dataset, habits, price=parse_price(PRICE), seed=1) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}"
         command = ["discover", source, "--oracle", oracle, "--queries", "8", "--elicit-on", "24", "--label-rest"]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
-from flows.discover.looking import MOST_PAIRS
 from flows.discover.price.forecast import DOUBTED
+from flows.discover.screening import MOST_PAIRS
 from models.prices import Price, parse_price
-from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.made import few_faces
 from tests.support.slow import slow
 
@@ -30,7 +30,7 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server(faces: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     truth = pd.read_csv(faces / "truth.csv").set_index("id")
-    mind = Mind(truth.columns)
+    mind = FakeModel(truth.columns)
     for row in pd.read_csv(faces / "metadata.csv").itertuples():
         traits = [trait for trait in truth.columns if truth.at[row.id, trait] == 1]
         mind.learn(traits, (faces / str(row.file_name)).read_bytes())

@@ -141,11 +141,11 @@ def test_a_target_is_predicted_against_three_controls(folder: Path, capsys: pyte
     tagging = tagged(folder, folder.parent / "tagging")
     printed = said(capsys, "report", str(folder), "--target", "type", "--tagging", str(tagging), "--json")
     target = json.loads(printed)["target"]
-    scores = {one["name"]: one["estimate"]["value"] for one in target["contenders"]}
+    scores = {one["name"]: one["estimate"]["value"] for one in target["raters"]}
     assert list(scores) == ["discovered features", "first names of tagging", "random features", "shuffled target"]
     assert scores["discovered features"] > 0.6
     assert max(scores["random features"], scores["shuffled target"]) < 0.35
-    assert len({one["columns"] for one in target["contenders"]}) == 1
+    assert len({one["columns"] for one in target["raters"]}) == 1
     assert target["better_than"] == target["draws"]
     assert "What they are good for" in (folder / "report.html").read_text(encoding="utf-8")
 

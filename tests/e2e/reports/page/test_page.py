@@ -145,8 +145,8 @@ def test_an_example_shows_all_its_features_and_votes(page: Opened, run: Run) -> 
         names = dialog.locator(f".lists .{side} li bdi").all_inner_texts()
         assert names == [name for name, label in labels.items() if label is not pd.NA and label == value]
     expect(dialog.locator("img")).to_have_attribute("src", A_PICTURE)
-    tally, row = run.findings.found[0].tally, run.findings.ids.index("p0007.png")
-    said = [f"{votes} {word}" for votes, word in ((tally.yes[row], "yes"), (tally.no[row], "no")) if votes]
+    vote_counts, row = run.findings.found[0].vote_counts, run.findings.ids.index("p0007.png")
+    said = [f"{votes} {word}" for votes, word in ((vote_counts.yes[row], "yes"), (vote_counts.no[row], "no")) if votes]
     assert ", ".join(said) in dialog.locator("li", has_text="red").inner_text()
     page.page.keyboard.press("ArrowRight")
     expect(dialog.locator("h2")).to_have_text("p0008.png")

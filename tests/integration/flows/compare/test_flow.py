@@ -42,11 +42,11 @@ def comparison(world: Path) -> OracleComparison:
 def test_everybody_labels_the_same_features_on_the_same_examples(comparison: OracleComparison) -> None:
     study = comparison.study
     assert study.names == list(FEATURES)
-    for one, votes in zip(study.contenders, (3, 5), strict=True):
+    for one, votes in zip(study.raters, (3, 5), strict=True):
         assert one.sheet.said.shape == (3, 60, votes)
         assert (one.sheet.said >= 0).all()
         assert len(one.compared) == 4
-    assert [one.people for one in study.contenders] == [False, True]
+    assert [one.people for one in study.raters] == [False, True]
 
 
 def test_the_figures_are_those_of_the_errors_that_were_made(comparison: OracleComparison) -> None:
@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_errors_that_were_made(comparison: OracleCo
     assert model.majority.value == pytest.approx(0.9**3 + 3 * 0.9**2 * 0.1, abs=0.05)
     assert comparison.reference.kind == "truth"
     assert comparison.versus[0].test.passes is True
-    assert comparison.study.contenders[1].usd == pytest.approx(0.01 * 3 * 60 * 5)
+    assert comparison.study.raters[1].usd == pytest.approx(0.01 * 3 * 60 * 5)
     best = comparison.advice[0].best
     assert best is not None
     assert best.accuracy >= 0.95
@@ -65,7 +65,7 @@ def test_the_figures_are_those_of_the_errors_that_were_made(comparison: OracleCo
 def test_a_second_run_asks_nobody_again(world: Path, comparison: OracleComparison) -> None:
     settings = {"features": str(world / "features.csv"), "people": PEOPLE, "votes": "3,5"}
     again = compared(world, str(world / "world.csv"), MODEL, PEOPLE, **settings)
-    assert [one.paid_usd for one in again.study.contenders] == [0, 0]
+    assert [one.paid_usd for one in again.study.raters] == [0, 0]
     assert _without_time(again) == _without_time(comparison)
 
 
@@ -84,7 +84,7 @@ def test_votes_that_were_written_can_be_replayed(tmp_path: Path, world: Path, co
     write_comparison(comparison, folder, data.dataset, {})
     model, people = (f"recorded:{folder / f'votes-{number}.csv'}" for number in (1, 2))
     again = compared(tmp_path, str(world / "world.csv"), model, people, votes="3,5", people=people)
-    for old, new in zip(comparison.study.contenders, again.study.contenders, strict=True):
+    for old, new in zip(comparison.study.raters, again.study.raters, strict=True):
         assert (old.sheet.yes == new.sheet.yes).all()
         assert (old.sheet.no == new.sheet.no).all()
         assert set(old.sheet.workers) == set(new.sheet.workers)
@@ -135,7 +135,7 @@ def test_people_may_label_a_sample_only(tmp_path: Path, world: Path) -> None:
 def test_a_budget_ends_one_oracle_and_the_page_says_so(tmp_path: Path, world: Path) -> None:
     settings = {"features": str(world / "features.csv"), "people": PEOPLE, "budget": "1"}
     found = compared(tmp_path, str(world / "world.csv"), MODEL, PEOPLE, **settings)
-    model, people = found.study.contenders
+    model, people = found.study.raters
     assert not model.stopped
     assert "budget of 1.00 USD" in people.stopped
     assert people.paid_usd <= 1
@@ -150,7 +150,7 @@ def test_an_oracle_that_is_lost_before_its_first_vote_is_a_column_of_nothing(
     connect(ready.built[0])
     server.answers_left = 0
     found = run_comparison(ready, run_id="run")
-    lost, people = found.study.contenders
+    lost, people = found.study.raters
     assert (lost.votes, lost.lost, people.lost) == (0, True, False)
     assert people.votes == people.wanted
     page = write_comparison(found, ready.folder, ready.dataset, {})
@@ -245,8 +245,8 @@ def test_pending_people_keep_nobody_else_from_being_asked(tmp_path: Path) -> Non
     with pytest.raises(AnswersPending):
         compared(tmp_path, dataset, "human:team", MODEL, **settings)
     again = compared(tmp_path, dataset, MODEL, **settings)
-    assert again.study.contenders[0].votes == 18
-    assert again.study.contenders[0].paid_usd == 0
+    assert again.study.raters[0].votes == 18
+    assert again.study.raters[0].paid_usd == 0
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.oracle_specs import with_brief
 from models.oracle import OracleError
 from models.prompting import Brief, Message
-from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 
 ABOUT = 'Notes of a "shop"; features are to predict returns.'
@@ -56,7 +56,7 @@ def user_texts(server: FakeOpenAI, path: str = CHAT) -> list[str]:
 
 
 def test_comparisons_and_labels_begin_with_it(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         discovered(server, dataset, about=ABOUT, avoid="brand names")
         texts = user_texts(server)
     assert texts
@@ -66,7 +66,7 @@ def test_comparisons_and_labels_begin_with_it(dataset: Path) -> None:
 
 
 def test_the_decisions_endpoint_is_told_too(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS), Abilities(decisions=True)) as server:
+    with FakeOpenAI(FakeModel(WORDS), Abilities(decisions=True)) as server:
         discovered(server, dataset, about=ABOUT)
         texts = user_texts(server, DECISIONS)
     assert texts
@@ -74,7 +74,7 @@ def test_the_decisions_endpoint_is_told_too(dataset: Path) -> None:
 
 
 def test_runs_that_differ_in_it_share_no_answer_and_one_without_it_pays_for_nothing_again(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         first = discovered(server, dataset)
         assert first.recorded.paid_calls
         other = discovered(server, dataset, about=ABOUT)
@@ -94,7 +94,7 @@ def test_it_can_stand_in_a_file_and_goes_with_the_run_to_its_enrichment(dataset:
     file.write_text("\nNotes of   a shop.\r\n- what is sold\n\n")
     settings = DiscoverSettings(dataset=str(dataset), oracle="openai:x", about=str(file))
     assert settings.about == "Notes of a shop.\n- what is sold"
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         outcome = discovered(server, dataset, about=str(file))
     folder = outcome.settings.out
     enriched = EnrichSettings(dataset=str(dataset), oracle="openai:x", features=str(folder))

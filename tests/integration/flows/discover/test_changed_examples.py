@@ -21,7 +21,7 @@ from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from sources.load import digest_of_text
 from store import Store
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, Page
 from tests.support.stored_answers import every_answer
 from tests.support.tiny_models import save_tiny_llava
@@ -63,7 +63,7 @@ class Texts:
 World = Pictures | Texts
 
 
-class Disturbed(Mind):
+class Disturbed(FakeModel):
     """Sees to it that everything changes while the first question is answered."""
 
     def __init__(self, change: Callable[[], None]) -> None:

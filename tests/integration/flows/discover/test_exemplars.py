@@ -38,7 +38,7 @@ from models.prompting.prompts import ImagePart, material_messages, yes_no_messag
 from reports import Run
 from store import Store
 from store.review import LeaseTerms
-from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, picture_example, texts, texts_table
 from tests.support.review_site import Site
 
@@ -79,7 +79,7 @@ def label_questions(outcome: Outcome) -> list[Label]:
 
 @pytest.mark.parametrize("decisions", [False, True])
 def test_models_are_shown_what_the_feature_was_found_by(dataset: Path, decisions: bool) -> None:
-    with FakeOpenAI(Mind(WORDS), Abilities(decisions=decisions)) as server:
+    with FakeOpenAI(FakeModel(WORDS), Abilities(decisions=decisions)) as server:
         outcome = discovered(server, dataset, exemplars=3)
         shown = [body for body in label_bodies(server, DECISIONS if decisions else CHAT) if "Lacks " in body]
     assert shown
@@ -98,7 +98,7 @@ def test_models_are_shown_what_the_feature_was_found_by(dataset: Path, decisions
 
 
 def test_runs_that_differ_in_it_share_labels_only_where_nothing_is_shown(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         plain = discovered(server, dataset)
         two = discovered(server, dataset, exemplars=2)
         asked = len(two.progress.asked)
@@ -110,7 +110,7 @@ def test_runs_that_differ_in_it_share_labels_only_where_nothing_is_shown(dataset
 
 
 def test_estimates_price_them(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         none, three = (forecast_discovery(prepare(settings(server, dataset, exemplars=k))) for k in (0, 3))
     assert three.price.likely.input_tokens > 1.1 * none.price.likely.input_tokens
     assert three.price.likely.cost > none.price.likely.cost
@@ -174,7 +174,7 @@ def test_who_cannot_be_shown_any_is_refused_in_one_line(tmp_path: Path, oracle: 
 
 
 def test_enrichment_shows_those_of_the_run(dataset: Path, tmp_path: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         outcome = discovered(server, dataset, exemplars=3)
         folder = str(outcome.settings.out)
         more = tmp_path / "more"
@@ -203,7 +203,7 @@ def test_enrichment_shows_those_of_the_run(dataset: Path, tmp_path: Path) -> Non
 
 
 def test_labels_asked_after_a_look_show_them_too_and_redefined_ones_do_not(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         outcome = discovered(server, dataset, exemplars=3)
         run = Run(Path(str(outcome.settings.out)))
         name = outcome.progress.findings[0].feature.name

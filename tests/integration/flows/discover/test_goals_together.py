@@ -21,7 +21,7 @@ from models.prices import parse_price
 from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
-from tests.support.fake_openai import CHAT, Habits, LifelikeServer
+from tests.support.fake_openai import CHAT, Failings, LifelikeServer
 from tests.support.killed import DISCOVERY, kill_flows
 from tests.support.people import TruthfulPerson
 from tests.support.postgres import PostgresServer
@@ -79,7 +79,7 @@ def test_killed_and_resumed_on_postgresql_then_curated_exported_and_enriched(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     url, more = postgres.fresh_schema(), {"queries": 6, "per_question": 3, "exemplars": 2, "budget": "2"}
     chosen = goals(tmp_path / "world", 60, **more, store=url)
-    with LifelikeServer(load_dataset(chosen["dataset"]), Habits(slow=0.0), price=parse_price(PRICE)) as server:
+    with LifelikeServer(load_dataset(chosen["dataset"]), Failings(slow=0.0), price=parse_price(PRICE)) as server:
         chosen["oracle"] = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}&retry_delay=0.01"
         kill_flows(killed_by=(DISCOVERY, "200", json.dumps(chosen)))
         with Store.open(url) as store:

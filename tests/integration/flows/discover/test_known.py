@@ -28,7 +28,7 @@ from reports.enrichment import read_table
 from reports.export import export_run
 from reports.run import RunError
 from sources import load_dataset
-from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
 from tests.support.people import TruthfulPerson
@@ -73,7 +73,7 @@ def asked_labels(outcome: Outcome, name: str) -> list[str]:
 
 def test_labels_come_from_a_column_of_yes_and_no_and_what_it_leaves_open_is_asked(dataset: Path) -> None:
     known = "cat: It mentions a cat.; dog: It mentions a dog."
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         outcome = discovered(by_server(server, dataset, known=known))
     assert asked_labels(outcome, "cat") == ["t3"]
     assert len(asked_labels(outcome, "dog")) == COUNT  # a column of colours says nothing
@@ -103,8 +103,8 @@ def test_questions_list_them_as_known_and_their_names_do_not_come_back(tmp_path:
     assert listed
     assert all(names[:2] == ("milk", "feathers") for names in listed)
     assert not {"milk", "feathers"} & {one.feature.name for one in outcome.progress.findings}
-    assert outcome.progress.g_given < 1
-    assert outcome.progress.g <= outcome.progress.g_given
+    assert outcome.progress.g_known < 1
+    assert outcome.progress.g <= outcome.progress.g_known
     # the strategy knows them: the first question of an adaptive strategy is one that they leave open
     adaptive = discovered(settings(ZOO, "simulated", tmp_path, known="milk", strategy="adaptive-triple"))
     first = adaptive.progress.asked[0][0].examples
@@ -112,7 +112,7 @@ def test_questions_list_them_as_known_and_their_names_do_not_come_back(tmp_path:
 
 
 def test_a_run_of_the_same_contents_brings_its_labels_for_nothing(dataset: Path, tmp_path: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         first = discovered(by_server(server, dataset, queries=1, per_question=1))
         folder = Path(str(first.settings.out))
         [name] = [one.feature.name for one in first.progress.findings]
@@ -133,7 +133,7 @@ def test_a_run_of_the_same_contents_brings_its_labels_for_nothing(dataset: Path,
 
 
 def test_the_estimate_prices_labels_that_are_asked_and_no_others(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         plain, column, asked = (
             forecast_discovery(prepare(by_server(server, dataset, known=known)))
             for known in (None, "cat: It mentions a cat.", "owl: It mentions an owl.")
@@ -152,7 +152,7 @@ def test_an_interrupted_run_goes_on_and_a_repeated_one_pays_nothing(dataset: Pat
     poor = discovered(zoo)
     assert (poor.progress.stopped, poor.progress.queries, poor.recorded.paid_calls) == ("budget", 0, 50)
     assert discovered(zoo.model_copy(update={"budget": Decimal(50)})).recorded.cached_calls == 50
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         terms = by_server(server, dataset, known="owl: It mentions an owl.; cat: It mentions a cat.")
         whole, again = discovered(terms), discovered(terms)
         assert again.recorded.paid_calls == 0
@@ -173,7 +173,7 @@ def test_the_run_folder_is_another_with_other_features_to_start_with(tmp_path: P
 
 
 def test_they_are_curated_exported_and_enriched_like_others(dataset: Path, tmp_path: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         outcome = discovered(by_server(server, dataset, known="cat: It mentions a cat.", queries=2))
         folder = Path(str(outcome.settings.out))
         request = CurationRequest("define", ["cat", "It speaks of a cat."], confirmed=True, budget="1")
@@ -192,7 +192,7 @@ def test_they_are_curated_exported_and_enriched_like_others(dataset: Path, tmp_p
             out=str(tmp_path / "table"),
         )
         enrich_with(enriched)
-    assert "kitten" in read_table(tmp_path / "table").meaning.names
+    assert "kitten" in read_table(tmp_path / "table").table_schema.names
 
 
 def test_people_label_what_is_not_known_before_they_are_asked_to_compare(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_the_target_itself_is_refused(dataset: Path) -> None:
         prepare(settings(dataset, "human", dataset.parent, known="Cat", target="Cat"))
 
 
-class Stubborn(Mind):
+class Stubborn(FakeModel):
     """Names what it sees first, wanted or not."""
 
     def compare(self, page: Page) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Stubborn(Mind):
 
 
 def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         plain = discovered(by_server(server, dataset, queries=6, per_question=1))
         assert "cat" in {one.feature.name for one in plain.progress.findings}
         without = discovered(by_server(server, dataset, queries=6, per_question=1, exclude="a cat; owl"))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
-from flows.discover.given import read_features
+from flows.discover.known import read_features
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
@@ -23,7 +23,7 @@ from reports.finished_run import Run
 from reports.run.files import RunError
 from sources import load_dataset
 from store import Store
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 
 
 def settings(tmp_path: Path, name: str = "run", **changed: Any) -> DiscoverSettings:
@@ -171,7 +171,7 @@ def test_looks_after_every_few_examples_are_recorded_and_repeated_for_nothing(tm
 
 
 def test_a_paid_server_is_asked_for_several_and_labels_less(tmp_path: Path) -> None:
-    with LifelikeServer(load_dataset("datasets/zoo"), Habits(slow=0.0, broken=0.0, too_many=0.0)) as server:
+    with LifelikeServer(load_dataset("datasets/zoo"), Failings(slow=0.0, broken=0.0, too_many=0.0)) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075"
         run = discover(tmp_path, oracle=oracle, queries=5, elicit_on=101)
     assert run.summary.settings["per_question"] == 3

@@ -18,7 +18,7 @@ from models.oracle import Answer, Compare, Verdict
 from models.prices import Price
 from models.recorded import Recorded
 from store import Store
-from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
 
@@ -40,7 +40,7 @@ BAD = {
 }
 
 
-class Naming(Mind):
+class Naming(FakeModel):
     """Says these names, one after the other, and then its own."""
 
     def __init__(self, names: list[str]) -> None:

@@ -219,12 +219,12 @@ def test_curation_keeps_the_marks_and_asks_what_a_new_definition_needs(world: Te
     curate(Run(run.folder), request)
     defined = Run(run.folder).findings.found[0]
     assert not defined.predicted.any()
-    assert defined.tally.votes.min() > 0
+    assert defined.vote_counts.votes.min() > 0
     if len(names) > 1:
         curate(Run(run.folder), CurationRequest("undo", []))
         curate(Run(run.folder), CurationRequest("merge", names[:2], confirmed=True))
         merged = Run(run.folder).findings.found[0]
-        assert (merged.tally.votes[merged.predicted] == 0).all()
+        assert (merged.vote_counts.votes[merged.predicted] == 0).all()
         assert merged.certificate is None
 
 

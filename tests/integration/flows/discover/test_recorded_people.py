@@ -71,7 +71,7 @@ def test_a_comparison_puts_the_recorded_questions_to_the_others(tmp_path: Path) 
     found = compared(tmp_path, world, "simulated", f"{votes}?comparisons={table}", votes=1)
     assert [one.kind.value for one in found.study.asked] == ["left-right"] * 3 + ["two-of-three"]
     (pair,) = found.same_questions
-    said = {one.name: [each.name or each.verdict for each in one.compared] for one in found.study.contenders}
+    said = {one.name: [each.name or each.verdict for each in one.compared] for one in found.study.raters}
     recorded = next(names for name, names in said.items() if name.startswith("recorded"))
     assert recorded == ["hat", "a hat", "beard", "glasses"]
     simulated = next(names for name, names in said.items() if name.startswith("simulated"))

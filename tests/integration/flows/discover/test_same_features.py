@@ -19,9 +19,9 @@ from models.people import HumanOracle
 from reports.finished_run import Run
 from sources import load_dataset
 from store import Store
-from tests.support.fake_openai import Habits, LifelikeServer
+from tests.support.fake_openai import Failings, LifelikeServer
 
-WORDY = Habits(slow=0.0, broken=0.0, too_many=0.0, other_words=1.0, repeats_known=0.9, vague=0.0, misjudges=0.0)
+WORDY = Failings(slow=0.0, broken=0.0, too_many=0.0, other_words=1.0, repeats_known=0.9, vague=0.0, misjudges=0.0)
 
 
 def settings(tmp_path: Path, **changed: Any) -> DiscoverSettings:

@@ -27,7 +27,7 @@ from reports.export.formats import export_run
 from reports.finished_run import Run
 from sources import load_dataset
 from store import Store
-from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, read_page
 from tests.support.input_forms import archive
 from tests.support.review_site import running_site
@@ -37,7 +37,7 @@ FRUITS = ("apple", "pear", "plum")
 
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind([*FRUITS, *COLOURS])) as running:
+    with FakeOpenAI(FakeModel([*FRUITS, *COLOURS])) as running:
         yield running
 
 

@@ -244,14 +244,14 @@ def test_a_process_of_a_cluster_opens_its_oracle_once_however_many_batches_it_la
 
 
 def test_answers_are_counted_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
-    class Watched(Display):
+    class LiveRuns(Display):
         def __init__(self) -> None:
             self.seen: list[tuple[int, str]] = []
 
         def update(self, done: int, detail: str) -> None:
             self.seen.append((done, detail))
 
-    watched = Watched()
+    watched = LiveRuns()
     summary = night(world, display=watched, oracle="simulated?price=0.001&latency=0.05&width=8")
     answers = [int(detail.split()[0]) for _, detail in watched.seen]
     assert any(0 < so_far < summary["paid_calls"] for so_far in answers), "all is one batch"

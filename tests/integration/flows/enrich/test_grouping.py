@@ -13,7 +13,7 @@ from PIL import Image
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from models.oracle import AnswersPending
-from tests.support.fake_openai import CHAT, Abilities, BatchManners, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, Abilities, BatchManners, FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS
 
 FEATURES = [*COLOURS, *(f"thing number {number}" for number in range(20 - len(COLOURS)))]
@@ -21,7 +21,7 @@ FEATURES = [*COLOURS, *(f"thing number {number}" for number in range(20 - len(CO
 
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(tuple(FEATURES))) as running:
+    with FakeOpenAI(FakeModel(tuple(FEATURES))) as running:
         yield running
 
 

@@ -15,7 +15,7 @@ from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from models import AnswersPending
-from reports.enrichment import GrowingTable, read_table, write_table
+from reports.enrichment import LabelTable, read_table, write_table
 from sources.dataset import Example, Quarantined
 from sources.load import digest_of_text, iter_examples
 from tests.support.growing_worlds import World
@@ -26,8 +26,8 @@ PAID = "simulated?price=0.001"
 
 def fill(world: World, out: Path) -> None:
     """As if all its rows had been labelled by the same oracle before."""
-    meaning = read_table(out).meaning
-    table = GrowingTable(meaning, list(world.texts))
+    table_schema = read_table(out).table_schema
+    table = LabelTable(table_schema, list(world.texts))
     digests = b"".join(bytes.fromhex(digest_of_text(text)) for text in world.texts.values())
     table.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32).copy()
     table.versions = np.ones(len(world.texts), np.int32)

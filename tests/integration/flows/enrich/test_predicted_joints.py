@@ -18,7 +18,7 @@ from models.prices import parse_price
 from sources import load_dataset
 from store import Store
 from tests.support.fake_openai import CHAT, Abilities
-from tests.support.fake_openai.lifelike import Habits, LifelikeServer
+from tests.support.fake_openai.lifelike import Failings, LifelikeServer
 from tests.support.growing_worlds import night, table
 from tests.support.people import TruthfulPerson
 from tests.support.postgres import PostgresServer
@@ -60,7 +60,7 @@ def agreement(world: TellingWorld) -> dict[str, float]:
 
 
 def test_with_a_lifelike_server_the_books_agree_and_what_is_predicted_is_not_sent(world: TellingWorld) -> None:
-    habits = Habits(label_noise=0.01, slow=0.0)
+    habits = Failings(label_noise=0.01, slow=0.0)
     with LifelikeServer(load_dataset(world.spec), habits, price=PRICE) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
         whole = night(world, oracle=oracle, out=str(world.folder / "whole"), store=str(world.folder / "whole.sqlite"))
@@ -137,7 +137,7 @@ def test_killed_for_good_it_goes_on_with_the_same_sample_classifiers_and_certifi
 def test_a_cheaper_chat_model_tells_its_probabilities_and_is_certified_by_them(tmp_path: Path) -> None:
     world = world_of(tmp_path / "world")
     # With few errors answers alone certify nearly everything, and probabilities have nothing to add.
-    with LifelikeServer(load_dataset(world.spec), Habits(label_noise=0.08, slow=0.0), price=PRICE) as server:
+    with LifelikeServer(load_dataset(world.spec), Failings(label_noise=0.08, slow=0.0), price=PRICE) as server:
         cheap = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
         plain = night(world, cheap=cheap, agree=0.9, out=str(tmp_path / "plain"))
         sent = len(server.requests)
@@ -153,6 +153,6 @@ def test_a_cheaper_chat_model_tells_its_probabilities_and_is_certified_by_them(t
 def test_a_server_that_refuses_logprobs_is_asked_without(tmp_path: Path) -> None:
     world = TellingWorld(tmp_path / "world", 20)
     abilities = Abilities(unsupported=("logprobs", "top_logprobs"))
-    with LifelikeServer(load_dataset(world.spec), Habits(slow=0.0), price=PRICE, abilities=abilities) as server:
+    with LifelikeServer(load_dataset(world.spec), Failings(slow=0.0), price=PRICE, abilities=abilities) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60&retry_delay=0.01&logprobs=true"
         assert night(world, oracle=oracle)["stopped_because"] == "done"

@@ -16,7 +16,7 @@ from models.prices import parse_price
 from reports.run.files import RunError
 from sources import load_dataset
 from store import Store
-from tests.support.fake_openai.lifelike import Habits, LifelikeServer
+from tests.support.fake_openai.lifelike import Failings, LifelikeServer
 from tests.support.growing_worlds import World, night
 
 PRICE = parse_price("0.15,0.60,0.075")
@@ -82,7 +82,7 @@ def test_a_smaller_sample_is_drawn_from_the_whole(tmp_path: Path) -> None:
 
 def test_a_model_paid_by_the_token_labels_a_few_examples_with_several_features_at_a_time(tmp_path: Path) -> None:
     world = World(tmp_path / "world", 200, TRAITS)
-    with LifelikeServer(load_dataset(world.spec), Habits(slow=0.0), price=PRICE) as server:
+    with LifelikeServer(load_dataset(world.spec), Failings(slow=0.0), price=PRICE) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
         settings = settings_of(world, oracle=oracle, queries=8)
         night(world, features="red: It is red.")

@@ -16,7 +16,7 @@ from models.oracle import AnswersPending, BudgetExhausted
 from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.people import TruthfulPerson
 from tests.support.valued_worlds import HAIR, TOP, ValuedWorld
 
@@ -103,7 +103,7 @@ def test_an_oracle_that_calls_anything_an_attribute_does_not_make_one(tmp_path: 
 
 def test_a_budget_stops_it_and_what_was_answered_is_kept(tmp_path: Path) -> None:
     world = ValuedWorld(tmp_path / "world", n=60, wrong=0.02)
-    with FakeOpenAI(Mind([*HAIR, *TOP])) as server:
+    with FakeOpenAI(FakeModel([*HAIR, *TOP])) as server:
         run = world.run(oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1")
         shown = attributes(run)
         assert shown.data["usd"] > shown.data["likely_usd"] > 0

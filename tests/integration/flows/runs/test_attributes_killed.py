@@ -14,7 +14,7 @@ from flows.runs import attributes
 from reports.curation import read_log
 from reports.finished_run import Run
 from store import Store
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.killed import AFTER_ANSWERS, AT_CHANGE, kill_flows
 from tests.support.postgres import PostgresServer
 from tests.support.valued_worlds import HAIR, TOP, ValuedWorld
@@ -65,7 +65,7 @@ def test_nothing_is_lost_or_asked_twice(
 
 def test_a_paid_server_is_not_asked_again_for_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with FakeOpenAI(Mind([*HAIR, *TOP])) as server:
+    with FakeOpenAI(FakeModel([*HAIR, *TOP])) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&concurrency=2"
         run = run_of(tmp_path / "world", oracle)
         server.abilities = replace(server.abilities, latency=0.3)  # what arrived is committed before more arrives

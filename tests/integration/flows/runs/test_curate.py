@@ -70,7 +70,7 @@ def test_votes_asked_for_a_change_decide_its_labels(run: Run) -> None:
     for place, name in enumerate(asked):
         assert changed.labels["x"][name] == place % 2
         assert changed.labels["y"][name] is pd.NA
-    assert changed.findings.found[0].tally.yes[IDS.index(asked[1])] == 2
+    assert changed.findings.found[0].vote_counts.yes[IDS.index(asked[1])] == 2
     others = [name for name in IDS if name not in asked]
     assert set(changed.labels["x"][others]) <= {0, pd.NA}
     assert read_log(run.folder)[0].cost_usd == 0.5

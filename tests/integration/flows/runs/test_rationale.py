@@ -22,7 +22,7 @@ from reports import Run
 from reports.run import read_reasons
 from sources.load import load_dataset
 from store import Store
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.fake_openai.mind import Shown
 from tests.support.people import TruthfulPerson
@@ -54,7 +54,10 @@ def test_a_free_oracle_is_asked_at_once_and_the_report_shows_what_it_says(waveri
     assert len({one.feature for one in kept}) == min(3, wavering.summary.features), "every feature has its turn"
     row = {name: at for at, name in enumerate(wavering.findings.ids)}
     found = {one.name: one for one in wavering.findings.found}
-    assert all(found[one.feature].tally.yes[row[one.id]] and found[one.feature].tally.no[row[one.id]] for one in kept)
+    assert all(
+        found[one.feature].vote_counts.yes[row[one.id]] and found[one.feature].vote_counts.no[row[one.id]]
+        for one in kept
+    )
     page = wavering.report().path.read_text(encoding="utf-8")
     assert page.count("The crowd knows the truth of this example.") == 7
     ask_why(wavering, RationaleRequest("disputed", 7))
@@ -66,7 +69,7 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
-    class Wavering(Mind):
+    class Wavering(FakeModel):
         def has(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
             return super().has(example, feature, dice) != (dice.random() < 0.3)
 

@@ -14,7 +14,7 @@ from flows.discover.settings import DiscoverSettings
 from flows.runs.curate import CurationRequest, curate
 from reports.finished_run import Run
 from store import Store
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.growing_worlds import TRAITS, World
 
 
@@ -24,7 +24,7 @@ def test_labels_are_asked_again_and_every_cost_is_booked(tmp_path: Path, labelle
     world.texts = {name: " ".join(TRAITS[: 1 + number % 3]) for number, name in enumerate(world.texts)}
     world.texts |= {name: f"{text}, {name}" for name, text in world.texts.items()}
     world.write()
-    with FakeOpenAI(Mind(TRAITS)) as server:
+    with FakeOpenAI(FakeModel(TRAITS)) as server:
         settings = DiscoverSettings(
             dataset=world.spec,
             oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1",
@@ -67,7 +67,7 @@ def test_a_change_made_again_pays_for_nothing_that_is_kept(tmp_path: Path, mixtu
     world, store = World(tmp_path / "world", 8), str(tmp_path / "store.sqlite")
     world.texts = {name: f"{' '.join(TRAITS[: 1 + number % 3])}, {number}" for number, name in enumerate(world.texts)}
     world.write()
-    with FakeOpenAI(Mind(TRAITS)) as server:
+    with FakeOpenAI(FakeModel(TRAITS)) as server:
         openai = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1"
         given = {name: str(value).replace("OPENAI", openai) for name, value in MIXTURES[mixture].items()}
         settings = {"dataset": world.spec, "oracle": openai, "queries": 8, "store": store, "out": str(tmp_path / "run")}

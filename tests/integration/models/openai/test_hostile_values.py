@@ -17,7 +17,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, OracleError, Question
 from models.prices import Price
-from tests.support.fake_openai import Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts
 from tests.support.fake_openai.wire import Request, Response
 
@@ -118,7 +118,7 @@ def ask(server: SpoilingServer, oracle: OpenAIOracle) -> None:
     ],
 )
 def test_any_value_in_any_place_is_an_answer_or_one_line(way: str, step: int) -> None:
-    server = SpoilingServer(Mind(WORDS), Abilities(decisions=way == "decisions"))
+    server = SpoilingServer(FakeModel(WORDS), Abilities(decisions=way == "decisions"))
     with server, oracle_of(server, way) as oracle:
         ask(server, oracle)
         cases = [(name, place) for name in server.seen for place in sorted(server.seen[name], key=str)]

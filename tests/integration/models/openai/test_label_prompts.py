@@ -11,7 +11,7 @@ from models.openai.oracle import OpenAIOracle
 from models.oracle import Feature, Label
 from models.prices import Price
 from sources import load_dataset
-from tests.support.fake_openai import CHAT, FakeOpenAI, Habits, LifelikeServer
+from tests.support.fake_openai import CHAT, Failings, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
@@ -40,7 +40,7 @@ def test_cells_that_a_reply_lacks_or_garbles_are_asked_again_and_shift_no_other(
 
 def test_one_request_goes_ahead_and_the_others_find_its_beginning_in_the_cache() -> None:
     dataset = load_dataset("datasets/zoo")
-    exact = Habits(prose=0, too_many=0, broken=0, slow=0, seconds=0.02)
+    exact = Failings(prose=0, too_many=0, broken=0, slow=0, seconds=0.02)
     features = [Feature(f"trait number {number}", f"The animal shows trait number {number}.") for number in range(45)]
     asked = [Label(feature, example) for example in dataset.examples[:40] for feature in features]
     with LifelikeServer(dataset, exact, price=PRICE) as server:

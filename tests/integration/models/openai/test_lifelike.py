@@ -12,9 +12,9 @@ import pytest
 
 from models.prices import Price
 from sources import Dataset, load_dataset
-from tests.support.fake_openai import CHAT, Habits, LifelikeServer
+from tests.support.fake_openai import CHAT, Failings, LifelikeServer
 from tests.support.fake_openai.hardness import hardness
-from tests.support.fake_openai.lifelike import LifelikeMind, meaning_of
+from tests.support.fake_openai.lifelike import LifelikeModel, meaning_of
 from tests.support.fake_openai.mind import Page, Shown
 from tests.support.fake_openai.tokens import TokenCounter, picture_tokens, text_tokens
 
@@ -25,11 +25,11 @@ def zoo() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def mind(zoo: Dataset) -> LifelikeMind:
-    return LifelikeMind(zoo, Habits(), seed=1)
+def mind(zoo: Dataset) -> LifelikeModel:
+    return LifelikeModel(zoo, Failings(), seed=1)
 
 
-def test_labels_are_wrong_as_often_as_wanted_and_mostly_where_examples_are_hard(mind: LifelikeMind) -> None:
+def test_labels_are_wrong_as_often_as_wanted_and_mostly_where_examples_are_hard(mind: LifelikeModel) -> None:
     dice = random.Random(0)
     rows, columns = mind.truth.shape
     wrong = np.array([[mind.seen(r, c, dice) != mind.truth[r, c] for c in range(columns)] for r in range(rows)])
@@ -61,7 +61,7 @@ def test_most_errors_lie_where_an_example_looks_like_the_other_side(noise: float
     assert np.array_equal(made.chance, again.chance)
 
 
-def test_labels_are_sure_away_from_the_border_and_hard_ones_may_be_wrong_on_every_occasion(mind: LifelikeMind) -> None:
+def test_labels_are_sure_away_from_the_border_and_hard_ones_may_be_wrong_on_every_occasion(mind: LifelikeModel) -> None:
     hard = mind._hardness
     assert hard.sure.min() >= 0.5
     assert hard.sure[(hard.chance > 0.3) & (hard.chance < 0.7)].max() < 0.6 < np.median(hard.sure)
@@ -73,7 +73,7 @@ def test_labels_are_sure_away_from_the_border_and_hard_ones_may_be_wrong_on_ever
 @pytest.mark.parametrize("spec", ["datasets/zoo", "datasets/faces"])
 def test_whatever_words_it_uses_it_knows_what_they_mean(spec: str) -> None:
     dataset = load_dataset(spec)
-    mind, dice = LifelikeMind(dataset, Habits(other_words=1.0)), random.Random(0)
+    mind, dice = LifelikeModel(dataset, Failings(other_words=1.0)), random.Random(0)
     for column, name in enumerate(mind.names):
         forms = {mind.reworded(name, dice) for _ in range(30)}
         assert len(forms) > 1
@@ -85,13 +85,13 @@ def test_pictures_are_recognised_after_scaling(zoo: Dataset) -> None:
     from models.prompting import ImageUrls
 
     faces = load_dataset("datasets/faces")
-    mind, urls = LifelikeMind(faces, Habits()), ImageUrls(96, 1)
+    mind, urls = LifelikeModel(faces, Failings()), ImageUrls(96, 1)
     for row in range(0, len(faces.examples), 20):
         assert mind.row_of(Shown("Example", pictures=list(urls.urls(faces.examples[row])))) == row
-    assert LifelikeMind(zoo, Habits()).row_of(Shown("Example", zoo.examples[7].text)) == 7
+    assert LifelikeModel(zoo, Failings()).row_of(Shown("Example", zoo.examples[7].text)) == 7
 
 
-def test_a_vague_feature_is_labelled_by_whim_but_the_same_each_time(mind: LifelikeMind, zoo: Dataset) -> None:
+def test_a_vague_feature_is_labelled_by_whim_but_the_same_each_time(mind: LifelikeModel, zoo: Dataset) -> None:
     page = Page(features={"": {"name": "mood", "definition": "mood is clearly present."}})
     page.examples = [Shown(f"Item {number}", one.text) for number, one in enumerate(zoo.examples, 1)]
     labels = mind.label(page)
@@ -139,7 +139,7 @@ def test_long_prompts_that_begin_alike_are_cached() -> None:
 def test_it_keeps_a_book_and_fails_now_and_then(zoo: Dataset) -> None:
     with (
         httpx2.Client() as client,
-        LifelikeServer(zoo, Habits(slow=0.0), price=Price(Decimal("0.15"), Decimal("0.60"))) as it,
+        LifelikeServer(zoo, Failings(slow=0.0), price=Price(Decimal("0.15"), Decimal("0.60"))) as it,
     ):
         replies = [_ask(client, it.base_url, zoo, number) for number in range(200)]
         book = client.get(it.base_url.removesuffix("/v1") + "/book").json()

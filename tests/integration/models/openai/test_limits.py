@@ -22,7 +22,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import OracleUnavailable
 from models.prices import Price
-from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, FILES, Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, FILES, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from tests.support.fake_openai.wire import Request, Response
 
@@ -57,7 +57,7 @@ class OddServer(FakeOpenAI):
 
 @pytest.fixture
 def odd_server() -> Iterator[OddServer]:
-    running = OddServer(Mind(WORDS))
+    running = OddServer(FakeModel(WORDS))
     with running:
         yield running
 
@@ -194,7 +194,7 @@ def test_a_charset_that_unpacks_is_not_heeded(odd_server: OddServer, oracle: Ope
 def test_no_redirect_is_followed_and_one_line_says_where_it_points(
     odd_server: OddServer, oracle: OpenAIOracle, path: str, status: int
 ) -> None:
-    with FakeOpenAI(Mind(WORDS)) as other:
+    with FakeOpenAI(FakeModel(WORDS)) as other:
         target = f"http://user:hunter2@127.0.0.1:{other.base_url.rpartition(':')[2]}/elsewhere?token=secret-token"
         odd_server.answers(path, lambda: Response(b"", status, {"location": target}))
         with pytest.raises(OracleUnavailable) as caught:

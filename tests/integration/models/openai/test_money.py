@@ -20,7 +20,7 @@ from models.oracle import BudgetExhausted, Compare, OracleUnavailable, Question,
 from models.prices import Price
 from models.recorded import Recorded
 from store import Store
-from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
@@ -61,7 +61,7 @@ def one_run(store: Store, seed: int, seen: Counter[str]) -> None:
     memory: dict[str, Any] = {}
     asked = questions(dice, seed)
     able = Abilities(decisions=dice.random() < 0.3, reasoning=dice.choice([0, 0, 300]))
-    with FakeOpenAI(Mind(WORDS), able) as server:
+    with FakeOpenAI(FakeModel(WORDS), able) as server:
         server.misbehave(dice.uniform(0.0, 0.7), sorted(kinds), seed)
         for attempt in range(dice.randint(1, 4)):
             memory = memory if kept else {}

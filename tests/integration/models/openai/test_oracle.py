@@ -22,7 +22,7 @@ from models.openai.probe import Remembered
 from models.oracle import Answer, Compare, Label, OracleError, OracleUnavailable, Question, Verdict, connect
 from models.prices import Price
 from store import Store
-from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
@@ -343,7 +343,7 @@ def test_the_usage_of_one_request_is_split_in_proportion(
 def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:
-    server.mind = Mind([*WORDS, f"tag {KEY}"])
+    server.mind = FakeModel([*WORDS, f"tag {KEY}"])
     examples = tuple(replace(EXAMPLES[0], text=text, digest=text) for text in (f"tag {KEY}", f"1 tag {KEY}", "none"))
     oracle = oracle_of()
     answers = list(oracle.ask([Compare(Kind.TWO_OF_THREE, examples)]))

@@ -12,7 +12,7 @@ from models.oracle import Answer
 from models.prices import Price
 from models.recorded import Recorded
 from store import Store
-from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
@@ -28,7 +28,7 @@ def asked(server: FakeOpenAI, store: Store, run: str, **changes: Any) -> list[An
 
 
 def test_a_model_of_the_same_name_elsewhere_gives_its_own_answers(server: FakeOpenAI, store: Store) -> None:
-    with FakeOpenAI(Mind(["dog"])) as other:  # which finds no cat anywhere
+    with FakeOpenAI(FakeModel(["dog"])) as other:  # which finds no cat anywhere
         first = asked(server, store, "first")
         assert wrong(first) == []
         others = asked(other, store, "second")
@@ -40,7 +40,7 @@ def test_a_model_of_the_same_name_elsewhere_gives_its_own_answers(server: FakeOp
 
 
 def test_a_server_that_has_moved_goes_on_under_the_name_that_it_is_given(server: FakeOpenAI, store: Store) -> None:
-    with FakeOpenAI(Mind(WORDS)) as moved:
+    with FakeOpenAI(FakeModel(WORDS)) as moved:
         asked(server, store, "first", served_by="ours")
         assert all(answer.cached for answer in asked(moved, store, "second", served_by="ours"))
         assert len(moved.book_of_questions) == 0

@@ -20,7 +20,7 @@ from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from models.prompting.pictures import ImageUrls, data_url, frames_of
 from sources.dataset import Example, picture_at
 from sources.errors import DatasetError
-from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import labels, picture_example
 from tests.support.fake_openai.mind import COLOURS
 from tests.support.made import write_film
@@ -30,7 +30,7 @@ Build = Callable[..., OpenAIOracle]
 
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(["red", "green", "blue"])) as running:
+    with FakeOpenAI(FakeModel(["red", "green", "blue"])) as running:
         yield running
 
 

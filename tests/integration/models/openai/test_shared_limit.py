@@ -1,4 +1,4 @@
-"""Two processes that ask one server keep to one limit, and both heed a complaint."""
+"""Two processes that ask one server keep to one limit, and both apply a complaint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.prices import Price
 from store import Rate, Store
 from store.connection import sqlite_library
 from tests.integration.conftest import Clock
-from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
@@ -36,7 +36,7 @@ def ask_all(url: str, store: str, memory: dict[str, object], place: int) -> int:
 
 def test_the_requests_of_both_are_spaced_as_those_of_one(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'store.sqlite'}"
-    with FakeOpenAI(Mind(WORDS)) as server:
+    with FakeOpenAI(FakeModel(WORDS)) as server:
         memory: dict[str, object] = {}
         ask_all(server.base_url, store, memory, 2)  # also finds out about the server
         before, started = server.count(CHAT), time.monotonic()

@@ -36,14 +36,14 @@ from sources import Dataset, load_dataset
 from store import Store
 from store.ledger import end_all_claims
 from tests.integration.conftest import Clock
-from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, FakeOpenAI, Habits, LifelikeServer
+from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from tests.support.made import crowd_of, random_truth
 from tests.support.slow import slow
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
-NO_FAULTS = Habits(prose=0.0, too_many=0.0, broken=0.0, slow=0.0)
-FAULTS = Habits(prose=0.15, too_many=0.05, broken=0.1, slow=0.0)
+NO_FAULTS = Failings(prose=0.0, too_many=0.0, broken=0.0, slow=0.0)
+FAULTS = Failings(prose=0.15, too_many=0.05, broken=0.1, slow=0.0)
 SCOPE = "scope"
 
 
@@ -122,10 +122,10 @@ def bench(server: FakeOpenAI, store: Store) -> Bench:
 
 
 @pytest.fixture
-def lifelike(store: Store) -> Iterator[Callable[[Dataset, Habits], Bench]]:
+def lifelike(store: Store) -> Iterator[Callable[[Dataset, Failings], Bench]]:
     running: list[LifelikeServer] = []
 
-    def start(dataset: Dataset, habits: Habits) -> Bench:
+    def start(dataset: Dataset, habits: Failings) -> Bench:
         running.append(LifelikeServer(dataset, habits, price=PRICE, seed=1).__enter__())
         return Bench(running[-1], store)
 
@@ -137,7 +137,7 @@ def lifelike(store: Store) -> Iterator[Callable[[Dataset, Habits], Bench]]:
 @pytest.mark.parametrize("store_url", ["sqlite", *slow("postgresql")], indirect=True)
 @pytest.mark.parametrize("kind", ["pictures", "texts"])
 def test_a_budget_of_a_few_requests_buys_as_many_labels_for_a_dollar_as_a_large_one(
-    lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset, zoo: Dataset, kind: str
+    lifelike: Callable[[Dataset, Failings], Bench], faces: Dataset, zoo: Dataset, kind: str
 ) -> None:
     dataset, asked = (faces, rows(faces, 40, 40)) if kind == "pictures" else (zoo, rows(zoo, 12, 101, votes=3))
     bench = lifelike(dataset, NO_FAULTS)
@@ -153,7 +153,7 @@ def test_a_budget_of_a_few_requests_buys_as_many_labels_for_a_dollar_as_a_large_
 
 
 def test_less_than_a_whole_request_buys_the_picture_with_as_many_features_as_fit(
-    lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset
+    lifelike: Callable[[Dataset, Failings], Bench], faces: Dataset
 ) -> None:
     bench, asked = lifelike(faces, NO_FAULTS), rows(faces, 40, 2)
     alone, whole = bench.bound(asked[:1]), bench.bound(asked[:40])
@@ -167,7 +167,7 @@ def test_less_than_a_whole_request_buys_the_picture_with_as_many_features_as_fit
 
 @pytest.mark.parametrize("seed", [0, *slow(1, 2, 3)])
 def test_a_budget_holds_whatever_the_server_does(
-    lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset, seed: int
+    lifelike: Callable[[Dataset, Failings], Bench], faces: Dataset, seed: int
 ) -> None:
     """With replies that are prose, cut, torn or never come, at every budget from one request up."""
     bench = lifelike(faces, FAULTS)

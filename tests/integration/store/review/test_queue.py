@@ -136,14 +136,14 @@ def test_undo_lays_the_last_answers_back_until_a_run_has_taken_them(store: Store
 def test_a_skipped_question_goes_to_others_and_is_given_up_when_too_many_skip_it(store: Store) -> None:
     queue, ask = store.queue, label(1, patience=2)
     queue.items.enqueue([ask])
-    for name, given_up in (("ann", False), ("bob", True)):
+    for name, abandoned in (("ann", False), ("bob", True)):
         who = person(queue, name)
         (shown,) = queue.leases.next_page(who, SMALL)
         assert queue.votes.skip(who, [shown.id], "cannot tell") == 1
         assert queue.leases.next_page(who, SMALL) == []
-        assert queue.items.standing([ask.digest])[ask.digest].given_up is given_up
+        assert queue.items.standing([ask.digest])[ask.digest].abandoned is abandoned
     assert queue.votes.undo(person(queue, "bob"), SMALL) == ""
-    assert not queue.items.standing([ask.digest])[ask.digest].given_up
+    assert not queue.items.standing([ask.digest])[ask.digest].abandoned
 
 
 def test_after_its_deadline_nobody_is_asked(store: Store, clock: Clock) -> None:
@@ -151,7 +151,7 @@ def test_after_its_deadline_nobody_is_asked(store: Store, clock: Clock) -> None:
     queue.items.enqueue([ask])
     clock.now += 11
     assert queue.leases.next_page(person(queue, "ann"), SMALL) == []
-    assert queue.items.standing([ask.digest])[ask.digest].given_up
+    assert queue.items.standing([ask.digest])[ask.digest].abandoned
 
 
 def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) -> None:

@@ -159,7 +159,7 @@ def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_
         assert loop.progress.queries == answered
 
 
-class Watched:
+class LiveRuns:
     """A discovery by `auto`, and what it asks in which order: names that a question is told, and names labelled."""
 
     def __init__(self, limits: Limits, truth: NDArray[np.int8] | None = None) -> None:
@@ -185,7 +185,7 @@ class Watched:
 
 
 def test_features_of_several_questions_are_labelled_together_and_each_question_is_told_the_names_before_it() -> None:
-    run = Watched(Limits(queries=12, per_question=2, label_every=5))
+    run = LiveRuns(Limits(queries=12, per_question=2, label_every=5))
     progress = run.loop.run()
     assert run.kinds == "ccccclccccclccl"
     told = [names for kind, names in run.asked if kind == "compare"]
@@ -201,7 +201,7 @@ def test_features_of_several_questions_are_labelled_together_and_each_question_i
 def test_questions_before_the_first_labels_follow_from_the_answers_so_far() -> None:
     nothing, much = np.zeros((40, 4), np.int8), random_truth(40, 60)
     little, enough = (
-        Watched(Limits(queries=12, per_question=3, label_every=12), one).loop.run() for one in (nothing, much)
+        LiveRuns(Limits(queries=12, per_question=3, label_every=12), one).loop.run() for one in (nothing, much)
     )
     asked, other = ([question.kind for question, _ in run.asked] for run in (little, enough))
     assert asked[0] == other[0]
@@ -209,12 +209,12 @@ def test_questions_before_the_first_labels_follow_from_the_answers_so_far() -> N
 
 
 def test_a_longer_run_asks_the_same_questions_first() -> None:
-    short, long = (Watched(Limits(queries=queries, label_every=5)).loop.run() for queries in (7, 20))
+    short, long = (LiveRuns(Limits(queries=queries, label_every=5)).loop.run() for queries in (7, 20))
     assert [answer.question for _, answer in short.asked] == [answer.question for _, answer in long.asked[:7]]
 
 
 def test_a_round_may_be_asked_in_batches() -> None:
-    run = Watched(Limits(queries=9, batch=2, label_every=5))
+    run = LiveRuns(Limits(queries=9, batch=2, label_every=5))
     run.loop.run()
     assert run.kinds == "ccccclccccl"
     told = [len(names) for kind, names in run.asked if kind == "compare"]
@@ -223,11 +223,11 @@ def test_a_round_may_be_asked_in_batches() -> None:
 
 def test_what_was_found_is_labelled_before_a_round_that_ends_early_is_over() -> None:
     nothing = np.zeros((30, 4), np.int8)
-    run = Watched(Limits(queries=30, label_every=10, nones=3), nothing)
+    run = LiveRuns(Limits(queries=30, label_every=10, nones=3), nothing)
     assert run.loop.run().stopped is StopReason.NONES
     assert run.kinds == "ccc"
 
-    stopped = Watched(Limits(queries=30, label_every=10))
+    stopped = LiveRuns(Limits(queries=30, label_every=10))
     said: list[int] = []
 
     def stop_after_four(progress: Progress, _: object) -> None:

@@ -8,9 +8,9 @@ from scipy.stats import binomtest, false_discovery_control
 
 from discovery.statistics.intervals import wilson
 from reports.analysis.groups import compare_runs, holm, newcombe
-from reports.run.answers import Tally
+from reports.run.answers import VoteCounts
 from reports.run.files import RunError
-from reports.run.findings import Findings, Found
+from reports.run.findings import Findings, FoundFeature
 
 
 @given(st.integers(1, 200), st.data())
@@ -48,7 +48,7 @@ def test_corrected_values_are_never_smaller_and_keep_their_order(p: list[float])
 
 def findings_of(**labels: list[int]) -> Findings:
     found = [
-        Found(name, "", np.array(row, np.int8), Tally.empty(len(row)), None, True, "two-of-three", "")
+        FoundFeature(name, "", np.array(row, np.int8), VoteCounts.empty(len(row)), None, True, "two-of-three", "")
         for name, row in labels.items()
     ]
     n = len(next(iter(labels.values())))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discovery.statistics.intervals import Estimate, refitted
 from discovery.votes import VoteSheet
 from reports.compare.labels import Quality, qualities
-from reports.compare.study import Contender, Study, reference_of
+from reports.compare.study import Rater, Study, reference_of
 from tests.support.made_votes import annotated, made_truth
 
 WORKERS = [(0.95, 0.9), (0.7, 0.75), (0.6, 0.7), (0.65, 0.6), (0.9, 0.85)]
@@ -34,7 +34,7 @@ def measured(seed: int, n: int, draws: int) -> Quality:
     who = np.broadcast_to(np.arange(len(WORKERS), dtype=np.int32), votes.shape)
     names = tuple("abcde")
     sheet = VoteSheet(votes[None], who[None], sure[None], names, np.zeros((1, n), np.int64))
-    people = Contender("people", True, {}, sheet, votes.size, votes.size, 0.0, 0.0, 0.0)
+    people = Rater("people", True, {}, sheet, votes.size, votes.size, 0.0, 0.0, 0.0)
     ids = tuple(map(str, range(n)))
     study = Study("made", "", n, ids, (("it", ""),), "made", (people,), truth[None], "crowd", 0.9, seed, draws)
     return qualities(study, reference_of(study))[0]

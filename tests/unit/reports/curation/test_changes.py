@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.curation.changes import Change, plan
-from reports.run.answers import Tally
+from reports.run.answers import VoteCounts
 from reports.run.files import RunError
-from reports.run.findings import Findings, Found
+from reports.run.findings import Findings, FoundFeature
 
 N = 8
 nan = float("nan")
 
 
-def found(name: str, labels: list[int], votes: int = 3) -> Found:
+def found(name: str, labels: list[int], votes: int = 3) -> FoundFeature:
     row = np.array(labels, np.int8)
     cast = np.stack([np.where(row == 1, votes, 0), np.where(row == 0, votes, 0), np.where(row < 0, votes, 0), row * 0])
-    tally = Tally(cast.astype(np.int32), np.full(len(row), np.nan), cost=100)
-    return Found(name, f"About {name}.", row, tally, None, True, "two-of-three", "")
+    vote_counts = VoteCounts(cast.astype(np.int32), np.full(len(row), np.nan), cost=100)
+    return FoundFeature(name, f"About {name}.", row, vote_counts, None, True, "two-of-three", "")
 
 
 def findings() -> Findings:
@@ -40,11 +40,11 @@ def findings() -> Findings:
     )
 
 
-def predicted(one: Found, chances: list[float]) -> Found:
+def predicted(one: FoundFeature, chances: list[float]) -> FoundFeature:
     """With the labels predicted where a chance is a number: nobody has voted there."""
     here = ~np.isnan(np.array(chances))
-    tally = replace(one.tally, cast=np.where(here, 0, one.tally.cast).astype(np.int32))
-    return replace(one, tally=tally, chances=np.array(chances), certificate={"agree": 0.95})
+    vote_counts = replace(one.vote_counts, cast=np.where(here, 0, one.vote_counts.cast).astype(np.int32))
+    return replace(one, vote_counts=vote_counts, chances=np.array(chances), certificate={"agree": 0.95})
 
 
 def partly_predicted() -> Findings:
@@ -55,7 +55,7 @@ def partly_predicted() -> Findings:
     return replace(whole, found=[beard, hair, whole.found[2]])
 
 
-def marked(one: Found) -> list[int]:
+def marked(one: FoundFeature) -> list[int]:
     return np.flatnonzero(one.predicted).tolist()
 
 
@@ -87,8 +87,8 @@ def test_merging_asks_only_where_the_two_disagree() -> None:
     assert [(ask.feature, ask.ids) for ask in change.asks] == [("beard", ["e2", "e6"])]
     assert change.gone == ["facial hair"]
     assert merged.definition == "About beard. Also called facial hair."
-    assert merged.tally.yes[0] == 6
-    assert merged.tally.votes[2] == 0
+    assert merged.vote_counts.yes[0] == 6
+    assert merged.vote_counts.votes[2] == 0
 
 
 def test_splitting_keeps_what_lacked_it_and_asks_the_rest_of_each_part() -> None:
@@ -201,4 +201,4 @@ def test_no_change_turns_a_predicted_label_into_an_asked_one(chances: list[float
     after = plan(replace(whole, found=[*found, whole.found[2]]), action, arguments).after
     for one in after.found:
         assert (one.predicted <= (one.labels != -1)).all()
-        assert ((one.labels != -1) <= (one.predicted | (one.tally.votes > 0))).all()
+        assert ((one.labels != -1) <= (one.predicted | (one.vote_counts.votes > 0))).all()

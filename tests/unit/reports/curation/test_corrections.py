@@ -16,7 +16,7 @@ from discovery.questions import UNKNOWN
 from reports.curation.corrections import LabelEdit, checked_by_people, read_corrections, record_corrections
 from reports.curation.events import StaleEdit, append_events, read_events
 from reports.curation.log import plan_change, read_log, record_change, undo
-from reports.enrichment.table import Column, CorrectedCell, GrowingTable, Meaning
+from reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
 from reports.enrichment.table_file import read_table, write_table
 from reports.export.content import ExportContent
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
@@ -60,7 +60,9 @@ def test_a_correction_outranks_the_votes_is_named_and_can_be_taken_back(run: Run
     found = after.findings.found[0]
     assert (found.corrected[0].by, found.corrected[0].before) == ("Ann", UNKNOWN if before is None else before)
     assert not found.doubtful[0]
-    assert found.tally.votes.tolist() == run.findings.found[0].tally.votes.tolist(), "what the oracle said stays"
+    assert found.vote_counts.votes.tolist() == run.findings.found[0].vote_counts.votes.tolist(), (
+        "what the oracle said stays"
+    )
     correct(run, "e0", "a", None, by="Bob")
     assert label_of(run, "a", "e0") == before
     assert [(one.by, one.label) for one in read_corrections(run.folder)] == [("Ann", other), ("Bob", None)]
@@ -214,7 +216,7 @@ class Played:
         self.said: dict[tuple[frozenset[str], str], tuple[int, int | None]] = {}  # by parts and example
         self.parts: list[dict[str, frozenset[str]]] = [{name: frozenset({name}) for name in NAMES}]  # as a stack
         self.log = b""
-        self.table = GrowingTable(Meaning(1, tuple(Column(name, "", 0) for name in NAMES), {"kind": "x"}, 1))
+        self.table = LabelTable(TableSchema(1, tuple(Column(name, "", 0) for name in NAMES), {"kind": "x"}, 1))
         self.step = 0
 
     def play(self, operations: list[tuple[Any, ...]]) -> None:
@@ -282,13 +284,13 @@ class Played:
             for one, correction in found
             if correction.effect_on(one)[0]
         ]
-        old, names = self.table.meaning, [one.name for one in run.findings.found]
+        old, names = self.table.table_schema, [one.name for one in run.findings.found]
         columns = tuple(Column(name, f"{seed}", 0) for name in names)
-        self.table.define(Meaning(old.version + 1, columns, {"kind": f"{seed}"}, 1, corrections=old.corrections))
+        self.table.define(TableSchema(old.version + 1, columns, {"kind": f"{seed}"}, 1, corrections=old.corrections))
         self.table.correct(cells)
         rng = np.random.default_rng(seed)
         for place, example in enumerate(IDS):
-            row = self.table.put(example, f"{place:064x}", self.table.meaning.version)
+            row = self.table.put(example, f"{place:064x}", self.table.table_schema.version)
             answers = rng.integers(0, 2, len(names)).astype(np.int8)
             self.table.set_asked(row, np.arange(len(names)), answers)
         write_table(self.run.folder / "table", self.table)

@@ -11,15 +11,15 @@ import pytest
 
 from discovery.questions import UNKNOWN
 from reports.enrichment.contract import Contract, schema_of
-from reports.enrichment.table import Column, GrowingTable, Meaning
+from reports.enrichment.table import Column, LabelTable, TableSchema
 from reports.run.files import RunError
 
 
 @pytest.fixture
-def table() -> GrowingTable:
+def table() -> LabelTable:
     """Of 100 rows 30 are red, 10 have no label for round, and of the last 20 all are red."""
-    made = GrowingTable(
-        Meaning(3, (Column("red", "It is red.", 0), Column("round", "", 0))), [str(n) for n in range(100)]
+    made = LabelTable(
+        TableSchema(3, (Column("red", "It is red.", 0), Column("round", "", 0))), [str(n) for n in range(100)]
     )
     made.labels[:, 0] = (np.arange(100) >= 80) | (np.arange(100) < 10)
     made.labels[:, 1] = 1
@@ -27,7 +27,7 @@ def table() -> GrowingTable:
     return made
 
 
-def violations(table: GrowingTable, new: range = range(0), **contract: Any) -> list[str]:
+def violations(table: LabelTable, new: range = range(0), **contract: Any) -> list[str]:
     return Contract.model_validate(contract).violations(table, new)
 
 
@@ -35,7 +35,7 @@ def of(**column: Any) -> list[dict[str, Any]]:
     return [{"name": "red"} | column]
 
 
-def test_the_schema_that_is_written_is_a_contract_that_holds(table: GrowingTable, tmp_path: Path) -> None:
+def test_the_schema_that_is_written_is_a_contract_that_holds(table: LabelTable, tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(schema_of(table)), encoding="utf-8")
     assert Contract.read(path).violations(table, range(100)) == []
@@ -66,13 +66,11 @@ def test_the_schema_that_is_written_is_a_contract_that_holds(table: GrowingTable
         ({"rows": {"max": 50}}, "100 rows, at most 50 are expected"),
     ],
 )
-def test_what_is_not_as_expected_is_reported_in_a_line(
-    table: GrowingTable, contract: dict[str, Any], said: str
-) -> None:
+def test_what_is_not_as_expected_is_reported_in_a_line(table: LabelTable, contract: dict[str, Any], said: str) -> None:
     assert violations(table, **contract) == [said]
 
 
-def test_what_is_as_expected_is_not(table: GrowingTable) -> None:
+def test_what_is_as_expected_is_not(table: LabelTable) -> None:
     wanted = of(type="int8", share={"min": 0.3, "max": 0.3}, missing={"max": 0.0}, nullable=False)
     assert (
         violations(table, columns=[*wanted, {"name": "round"}], rows={"min": 100, "max": 100}, other_columns=False)
@@ -80,7 +78,7 @@ def test_what_is_as_expected_is_not(table: GrowingTable) -> None:
     )
 
 
-def test_new_rows_are_judged_by_themselves_and_not_by_chance(table: GrowingTable) -> None:
+def test_new_rows_are_judged_by_themselves_and_not_by_chance(table: LabelTable) -> None:
     new = {"share": {"max": 0.5}}
     assert violations(table, range(80, 100), columns=of(new=new)) == [
         "red: 1 of 20 new rows have it, at most 0.5 is expected"

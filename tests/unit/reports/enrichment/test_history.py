@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import UNKNOWN
 from reports.enrichment.history import Cells, NewVersion, column_names, write_history
-from reports.enrichment.table import Column, GrowingTable, Meaning
+from reports.enrichment.table import Column, LabelTable, TableSchema
 
 ORACLE = {"kind": "openai", "model": "gpt-x"}
 
@@ -51,10 +51,10 @@ def test_the_latest_row_of_each_id_is_the_tables(
     nights: list[tuple[dict[int, tuple[int, int]], set[int], bool]], tmp_path_factory: object
 ) -> None:
     folder = tmp_path_factory.mktemp("table")  # type: ignore[attr-defined]
-    table, names = GrowingTable(), ["red"]
+    table, names = LabelTable(), ["red"]
     for version, (written, dropped, more) in enumerate(nights, 1):
         names += [f"feature {version}"] if more else []
-        table.define(Meaning(version, tuple(Column(name, "", 0) for name in names), ORACLE))
+        table.define(TableSchema(version, tuple(Column(name, "", 0) for name in names), ORACLE))
         rows = []
         for number, (content, label) in written.items():
             row = table.put(f"e{number}", digest(content), version)
@@ -77,7 +77,7 @@ def test_the_latest_row_of_each_id_is_the_tables(
 
 
 def test_a_label_is_reported_with_its_source_and_one_that_is_missing_is_not(tmp_path: Path) -> None:
-    table = GrowingTable(Meaning(2, (Column("red", "", 0), Column("round", "", 0)), ORACLE))
+    table = LabelTable(TableSchema(2, (Column("red", "", 0), Column("round", "", 0)), ORACLE))
     both = np.array([0, 1])
     for number in range(3):
         table.put(f"e{number}", digest(number), 2)
@@ -104,10 +104,10 @@ def test_a_label_is_reported_with_its_source_and_one_that_is_missing_is_not(tmp_
 
 
 def test_a_predicted_label_of_an_earlier_version_is_not_reported_again(tmp_path: Path) -> None:
-    table, one = GrowingTable(Meaning(1, (Column("red", "", 0),), ORACLE)), np.array([0])
+    table, one = LabelTable(TableSchema(1, (Column("red", "", 0),), ORACLE)), np.array([0])
     table.put("e0", digest(0), 1)
     table.set_predicted(0, one, np.array([1], np.int8), np.array([0.9]))
-    table.define(Meaning(2, table.meaning.columns, ORACLE))
+    table.define(TableSchema(2, table.table_schema.columns, ORACLE))
     table.set_asked(0, one, np.array([UNKNOWN], np.int8))  # refused: the predicted label stays
     write_history(tmp_path, table, NewVersion("run", [0], [Cells(one, one)]))
     assert len(cells(tmp_path, 2)) == 0

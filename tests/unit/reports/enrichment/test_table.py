@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
-from flows.discover.given import read_features
+from flows.discover.known import read_features
 from flows.errors import UsageError
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe
-from reports.enrichment.table import Column, GrowingTable, Meaning
+from reports.enrichment.table import Column, LabelTable, TableSchema
 from reports.enrichment.table_file import read_file, read_table, write_file, write_table
 
-MEANING = Meaning(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
+MEANING = TableSchema(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 
 
 def digest(number: int) -> str:
@@ -26,14 +26,14 @@ def digest(number: int) -> str:
 
 
 def test_a_table_is_read_back_as_it_was(tmp_path: Path) -> None:
-    table = GrowingTable(MEANING)
+    table = LabelTable(MEANING)
     for number in range(3000):
         row = table.put(f"example {number}", digest(number), 3)
         table.labels[row] = [number % 2, UNKNOWN if number % 3 else 1]
     with (tmp_path / "labels.parquet").open("wb") as file:
         write_file(file, table)
     read = read_file(tmp_path / "labels.parquet")
-    assert read.meaning == MEANING
+    assert read.table_schema == MEANING
     assert read.ids == table.ids
     assert (read.labels == table.labels[: len(table)]).all()
     assert [read.digest(row) for row in (0, 7, 2999)] == [digest(0), digest(7), digest(2999)]
@@ -41,7 +41,7 @@ def test_a_table_is_read_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_some_rows_can_be_written_alone() -> None:
-    table = GrowingTable(MEANING)
+    table = LabelTable(MEANING)
     for number in range(5):
         table.put(str(number), digest(number), 1)
     file = io.BytesIO()
@@ -50,14 +50,14 @@ def test_some_rows_can_be_written_alone() -> None:
 
 
 def test_a_row_is_found_by_its_content() -> None:
-    table = GrowingTable(MEANING, ["a", "b", "c"])
+    table = LabelTable(MEANING, ["a", "b", "c"])
     for row, number in enumerate((5, 2**255, 9)):
         table.digests[row] = np.frombuffer(bytes.fromhex(digest(number)), np.uint8)
     assert [table.row_with(digest(number)) for number in (9, 2**255, 5, 6)] == [2, 1, 0, None]
 
 
 def test_another_content_forgets_the_labels_and_the_same_keeps_them() -> None:
-    table = GrowingTable(MEANING)
+    table = LabelTable(MEANING)
     row = table.put("a", digest(1), 1)
     table.labels[row] = [1, 0]
     assert table.put("a", digest(1), 2) == row
@@ -66,11 +66,11 @@ def test_another_content_forgets_the_labels_and_the_same_keeps_them() -> None:
     assert table.labels[row].tolist() == [UNKNOWN, UNKNOWN]
 
 
-NEXT = Meaning(4, (Column("new", "", 4), Column("red", "It is red.", 0)), MEANING.oracle, MEANING.votes)
+NEXT = TableSchema(4, (Column("new", "", 4), Column("red", "It is red.", 0)), MEANING.oracle, MEANING.votes)
 
 
 @pytest.mark.parametrize(
-    ("meaning", "kept"),
+    ("table_schema", "kept"),
     [
         (NEXT, 1),
         (replace(NEXT, votes=3), UNKNOWN),
@@ -78,16 +78,16 @@ NEXT = Meaning(4, (Column("new", "", 4), Column("red", "It is red.", 0)), MEANIN
         (replace(NEXT, columns=(Column("new", "", 4), Column("red", "It is reddish.", 0))), UNKNOWN),
     ],
 )
-def test_a_column_that_means_the_same_keeps_its_labels_and_no_other_does(meaning: Meaning, kept: int) -> None:
-    table = GrowingTable(MEANING)
+def test_a_column_that_means_the_same_keeps_its_labels_and_no_other_does(table_schema: TableSchema, kept: int) -> None:
+    table = LabelTable(MEANING)
     row = table.put("a", digest(1), 1)
     table.labels[row] = [1, 0]
-    table.define(meaning)
+    table.define(table_schema)
     assert table.labels[0].tolist() == [UNKNOWN, kept]
 
 
 def test_contents_that_have_swapped_their_names_are_both_known() -> None:
-    table = GrowingTable(MEANING, ["a", "b"])
+    table = LabelTable(MEANING, ["a", "b"])
     for row, number in enumerate((1, 2)):
         table.digests[row] = np.frombuffer(bytes.fromhex(digest(number)), np.uint8)
         table.labels[row], table.versions[row] = [row, row], number
@@ -100,7 +100,7 @@ def test_contents_that_have_swapped_their_names_are_both_known() -> None:
 
 
 def test_predicted_labels_are_marked_written_read_and_replaced_by_the_oracles_only(tmp_path: Path) -> None:
-    table, both = GrowingTable(MEANING), np.array([0, 1])
+    table, both = LabelTable(MEANING), np.array([0, 1])
     for number in (1, 2):
         row = table.put(f"e{number}", digest(number), 3)
         table.set_asked(row, both[:1], np.array([1], np.int8))

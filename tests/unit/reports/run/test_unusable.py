@@ -6,11 +6,11 @@ from pathlib import Path
 
 from flows.cli.errors import explain
 from models import AnswersUnusable
-from reports.run.unusable import MANY_LABELS, MOST_REASONS, UnusableTally
+from reports.run.unusable import MANY_LABELS, MOST_REASONS, UnusableCounts
 
 
-def tally(usable: int, **unusable: int) -> UnusableTally:
-    made = UnusableTally()
+def vote_counts(usable: int, **unusable: int) -> UnusableCounts:
+    made = UnusableCounts()
     for number in range(usable):
         made.count("openai:m", "label", "yes" if number % 2 else "no", "")
     for reason, times in unusable.items():
@@ -20,7 +20,7 @@ def tally(usable: int, **unusable: int) -> UnusableTally:
 
 
 def test_counts_are_reported_by_oracle_and_reason() -> None:
-    made = tally(90, declined=6)
+    made = vote_counts(90, declined=6)
     made.count("openai:m", "comparison", "unreadable", "an empty\nreply")
     made.count("vlm:n", "label", "unreadable", "")
     summary = made.summary(contradicted=1)
@@ -34,11 +34,11 @@ def test_counts_are_reported_by_oracle_and_reason() -> None:
 
 
 def test_nothing_is_said_where_all_is_well() -> None:
-    assert tally(10).summary().lines() == []
+    assert vote_counts(10).summary().lines() == []
 
 
 def test_an_oracle_that_gives_one_answer_to_every_label_is_reported() -> None:
-    made, other = UnusableTally(), tally(MANY_LABELS)
+    made, other = UnusableCounts(), vote_counts(MANY_LABELS)
     for _ in range(MANY_LABELS):
         made.count("vlm:n", "label", "no", "")
     made.add(other)
@@ -49,16 +49,16 @@ def test_an_oracle_that_gives_one_answer_to_every_label_is_reported() -> None:
 
 
 def test_more_than_half_of_either_kind_is_too_many() -> None:
-    assert not tally(50, declined=50).summary().too_many
-    assert tally(49, declined=50).summary().too_many
-    few = tally(1000)
+    assert not vote_counts(50, declined=50).summary().too_many
+    assert vote_counts(49, declined=50).summary().too_many
+    few = vote_counts(1000)
     few.count("m", "comparison", "refused", "")
     assert few.summary().too_many
-    assert not UnusableTally().summary().too_many
+    assert not UnusableCounts().summary().too_many
 
 
 def test_tallies_are_added_and_rare_reasons_are_reported_together() -> None:
-    whole, part = tally(5, a=2), tally(5, **{f"reason {number}": 1 for number in range(40)})
+    whole, part = vote_counts(5, a=2), vote_counts(5, **{f"reason {number}": 1 for number in range(40)})
     whole.add(part)
     reasons = whole.summary().reasons
     assert len(reasons) == MOST_REASONS + 1
@@ -67,7 +67,7 @@ def test_tallies_are_added_and_rare_reasons_are_reported_together() -> None:
 
 
 def test_a_run_of_which_most_is_unusable_ends_with_status_1_and_the_remedy() -> None:
-    status, line = explain(AnswersUnusable.leaving(Path("runs/x"), tally(0, declined=3).summary().lines()[0]))
+    status, line = explain(AnswersUnusable.leaving(Path("runs/x"), vote_counts(0, declined=3).summary().lines()[0]))
     assert status == 1
     assert "3 of 3 answers could not be used" in line
     assert "runs/x" in line

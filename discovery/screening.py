@@ -37,7 +37,7 @@ GROUP = 8  # examples that are not divided further by known features
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ScreeningStage:
     size: int  # examples labelled after it
     few: int  # a count of at most this is too small
     enough: int  # from this count on no further look is taken
@@ -45,7 +45,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class TooLittle:
+class ScreenedOut:
     """Why a feature was not labelled in full."""
 
     what: str  # "rare", "common" or "same"
@@ -61,7 +61,9 @@ class TooLittle:
 
 
 @lru_cache(maxsize=64)
-def looks(n: int, first: int = FIRST_LOOK, every: int = LOOK_EVERY, *, of: int | None = None) -> tuple[Look, ...]:
+def looks(
+    n: int, first: int = FIRST_LOOK, every: int = LOOK_EVERY, *, of: int | None = None
+) -> tuple[ScreeningStage, ...]:
     """At up to n examples, which are all or drawn from `of`. None where labelling in full takes hardly more."""
     total = max(n, of or n)
     last = min(n, int(total * (1 - LEFT)))
@@ -70,10 +72,10 @@ def looks(n: int, first: int = FIRST_LOOK, every: int = LOOK_EVERY, *, of: int |
         sizes.append(size)
         further = size + max(every, int(size * STEP))
         size = n if size < n == last < further else further
-    found, asked, boundary = list[Look](), 0, _boundary(sizes, total, LOOK_ERROR)
+    found, asked, boundary = list[ScreeningStage](), 0, _boundary(sizes, total, LOOK_ERROR)
     for size, few in zip(sizes, boundary, strict=True):
         if few >= 0:  # one that can stop nothing is only a wait
-            found.append(Look(size, few, boundary[-1] + 1, size >= asked * GROWTH))
+            found.append(ScreeningStage(size, few, boundary[-1] + 1, size >= asked * GROWTH))
             asked = size if found[-1].meaning else asked
     return tuple(found)
 
@@ -131,7 +133,7 @@ def _groups(rows: Rows, known: NDArray[np.bool_]) -> list[Rows]:
     return _groups(rows[has], known) + _groups(rows[~has], known)
 
 
-def judge(labels: Labels, counting: Sequence[Labels], look: Look) -> TooLittle | bool:
+def judge(labels: Labels, counting: Sequence[Labels], look: ScreeningStage) -> ScreenedOut | bool:
     """Why it surely will not count; otherwise whether it is to be labelled in full, or looked at again."""
     counts: list[tuple[str, int, int | None]] = [
         ("rare", int((labels == 1).sum()), None),
@@ -140,5 +142,5 @@ def judge(labels: Labels, counting: Sequence[Labels], look: Look) -> TooLittle |
     ]
     what, count, other = min(counts, key=lambda each: each[1])
     if count <= look.few:
-        return TooLittle(what, count, look.size, other)
+        return ScreenedOut(what, count, look.size, other)
     return count >= look.enough

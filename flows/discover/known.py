@@ -16,7 +16,7 @@ from discovery import UNKNOWN, Labels
 from flows.errors import UsageError
 from models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of, in_turn
 from reports import Run
-from reports.run import GIVEN, RunError, RunSummary, restore
+from reports.run import KNOWN, RunError, RunSummary, restore
 from sources import Columns, Dataset, DatasetError, Example, iter_examples, read_metadata
 
 REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
@@ -109,22 +109,22 @@ _VALUES |= {"": UNKNOWN}
 
 
 @dataclass(frozen=True, eq=False)
-class GivenFeature:
+class KnownFeatureInput:
     """A feature to start with. `labels` are of every example of the data set, unknown where the oracle is asked."""
 
     feature: Feature
     labels: Labels
     source: str = ""  # of the labels: a column or a run, in words; empty where all are asked
 
-    def completed(self, labels: Labels, source: str) -> GivenFeature:
+    def completed(self, labels: Labels, source: str) -> KnownFeatureInput:
         """With further labels where none are known yet."""
         more = (self.labels == UNKNOWN) & (labels != UNKNOWN)
         if not more.any():
             return self
         whole = np.where(more, labels, self.labels).astype(np.int8)
-        return GivenFeature(self.feature, whole, f"{self.source}, {source}" if self.source else source)
+        return KnownFeatureInput(self.feature, whole, f"{self.source}, {source}" if self.source else source)
 
-    def with_exemplars(self, examples: Sequence[Example], models_see: int) -> GivenFeature:
+    def with_exemplars(self, examples: Sequence[Example], models_see: int) -> KnownFeatureInput:
         """Some examples whose label is known show what is meant where labels are asked."""
         having, lacking = ((examples[row] for row in np.flatnonzero(self.labels == value).tolist()) for value in (1, 0))
         shown = replace(self.feature, exemplars=in_turn(having, lacking), models_see=models_see)
@@ -134,23 +134,23 @@ class GivenFeature:
         return [self.feature.name, self.feature.definition, self.source.partition(" ")[0], self.labels.tolist()]
 
 
-def read_given(text: str, dataset: Dataset) -> tuple[tuple[GivenFeature, ...], list[str]]:
+def read_known(text: str, dataset: Dataset) -> tuple[tuple[KnownFeatureInput, ...], list[str]]:
     """The features of `--known`, and remarks on where their labels do not come from. Raises UsageError or RunError."""
     features, n = read_features(text, "--known"), len(dataset.examples)
     columns, remarks = _columns_of(dataset, features)
     of_run = _run_labels(Path(text), dataset) if os.path.isdir(text) else {}
     nothing = np.full(n, UNKNOWN, np.int8)
-    given = (columns.get(feature.name) or GivenFeature(feature, nothing) for feature in features)
+    given = (columns.get(feature.name) or KnownFeatureInput(feature, nothing) for feature in features)
     by_run = f"run {Path(text).name}"
     return tuple(one.completed(of_run.get(one.feature.name, nothing), by_run) for one in given), remarks
 
 
-def digest_of_given(given: Sequence[GivenFeature]) -> str:
+def digest_of_known(given: Sequence[KnownFeatureInput]) -> str:
     """Of all that decides what is asked next; empty where nothing is given."""
     return digest_of([one.to_json() for one in given]) if given else ""
 
 
-def _columns_of(dataset: Dataset, features: Sequence[Feature]) -> tuple[dict[str, GivenFeature], list[str]]:
+def _columns_of(dataset: Dataset, features: Sequence[Feature]) -> tuple[dict[str, KnownFeatureInput], list[str]]:
     """By name, the features that a column of yes and no bears the name of."""
     table = read_metadata(dataset)
     by_name = {_folded(str(column)): column for column in table.columns}
@@ -165,7 +165,7 @@ def _columns_of(dataset: Dataset, features: Sequence[Feature]) -> tuple[dict[str
                 f"column {column!r} holds other values than yes and no: labels of {feature.name!r} are asked"
             )
         else:
-            found[feature.name] = GivenFeature(feature, labels, f"column {column}")
+            found[feature.name] = KnownFeatureInput(feature, labels, f"column {column}")
     return found, remarks
 
 
@@ -212,10 +212,10 @@ def _examples_of(summary: RunSummary) -> Iterator[Example]:
         return
 
 
-class GivenLabels:
+class KnownLabels:
     """An oracle that knows labels of given features, and asks another one for all else."""
 
-    def __init__(self, oracle: Oracle, given: Sequence[GivenFeature], examples: Sequence[Example]) -> None:
+    def __init__(self, oracle: Oracle, given: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> None:
         self._oracle = oracle
         self.identity = oracle.identity
         self.width = oracle.width
@@ -234,7 +234,7 @@ class GivenLabels:
         for question in listed:
             if isinstance(question, Label) and self._knows(question):
                 has, source = self._known[question.feature, question.example.digest]
-                yield Answer(question, Verdict.YES if has else Verdict.NO, source, note=GIVEN)
+                yield Answer(question, Verdict.YES if has else Verdict.NO, source, note=KNOWN)
         if asked := [one for one in listed if not self._knows(one)]:
             yield from self._oracle.ask(asked)
 
@@ -242,6 +242,6 @@ class GivenLabels:
         return isinstance(question, Label) and (question.feature, question.example.digest) in self._known
 
 
-def with_given(oracle: Oracle, given: Sequence[GivenFeature], examples: Sequence[Example]) -> Oracle:
+def with_known(oracle: Oracle, given: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> Oracle:
     """The oracle, asked only for labels that are not known of the features given."""
-    return GivenLabels(oracle, given, examples) if any(one.source for one in given) else oracle
+    return KnownLabels(oracle, given, examples) if any(one.source for one in given) else oracle

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from reports.analysis import Drift, Share, drift_of
 from reports.enrichment.history import CELLS, OWN, ROWS, SOURCES
 from reports.enrichment.table import Column
-from reports.enrichment.table_file import CORRECTOR, TABLE, VERSION, column_name, read_meaning
+from reports.enrichment.table_file import CORRECTOR, TABLE, VERSION, column_name, read_table_schema
 from reports.run import JsonPart, RunError
 
 SUMMARY = "enrich.json"
@@ -70,7 +70,7 @@ class ColumnFigures:
 
 
 @dataclass(frozen=True)
-class Night:
+class TableVersion:
     """What one version has written. `drift` is its rows against those that the nights before wrote."""
 
     version: int
@@ -93,11 +93,13 @@ def column_figures(folder: Path) -> list[ColumnFigures]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    meaning = read_meaning(folder)
+    table_schema = read_table_schema(folder)
     try:
         with pq.ParquetFile(folder / TABLE) as file:
             there = set(file.schema_arrow.names)
-            wanted = [column_name(column.name) + end for column in meaning.columns for end in ("", VERSION, CORRECTOR)]
+            wanted = [
+                column_name(column.name) + end for column in table_schema.columns for end in ("", VERSION, CORRECTOR)
+            ]
             table = file.read([name for name in wanted if name in there])
             rows = file.metadata.num_rows
     except (OSError, pa.ArrowException) as error:
@@ -107,7 +109,7 @@ def column_figures(folder: Path) -> list[ColumnFigures]:
         return rows - table[name].null_count if name in table.column_names else 0
 
     found = []
-    for column in meaning.columns:
+    for column in table_schema.columns:
         name = column_name(column.name)
         share = Share(int(pc.sum(table[name]).as_py() or 0), known(name))
         found.append(
@@ -116,11 +118,11 @@ def column_figures(folder: Path) -> list[ColumnFigures]:
     return found
 
 
-def nights_of(folder: Path, known: dict[Path, Night] | None = None) -> list[Night]:
+def nights_of(folder: Path, known: dict[Path, TableVersion] | None = None) -> list[TableVersion]:
     """All versions of which there is a history, the first one first; one that cannot be read is left out. Files are
     written once: what `known` holds is not read again."""
     known = {} if known is None else known
-    nights: list[Night] = []
+    nights: list[TableVersion] = []
     before: dict[str, Share] = {}
     for version, path in _versions(folder):
         if path not in known:
@@ -145,7 +147,7 @@ def _versions(folder: Path) -> Iterator[tuple[int, Path]]:
     yield from sorted(found)
 
 
-def _night(folder: Path, version: int, path: Path) -> Night:
+def _night(folder: Path, version: int, path: Path) -> TableVersion:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -157,12 +159,12 @@ def _night(folder: Path, version: int, path: Path) -> Night:
             table = file.read(["gone", *names])
         labels, run = _sources(folder / CELLS[0] / path.parent.name / CELLS[1])
     except (OSError, KeyError, pa.ArrowException):
-        return Night(version, written, rows=0, gone=0, run=None)
+        return TableVersion(version, written, rows=0, gone=0, run=None)
     gone = int(pc.sum(table["gone"]).as_py() or 0)
     shares = {
         name: Share(int(pc.sum(table[name]).as_py() or 0), table.num_rows - table[name].null_count) for name in names
     }
-    return Night(version, written, rows=table.num_rows - gone, gone=gone, run=run, labels=labels, shares=shares)
+    return TableVersion(version, written, rows=table.num_rows - gone, gone=gone, run=run, labels=labels, shares=shares)
 
 
 def _sources(path: Path) -> tuple[dict[str, int], str | None]:

@@ -18,8 +18,8 @@ from tests.support.steered_runs import TRAITS, discovered, settings, wishing
 
 COMPARED, EXAMPLES = 12, 400
 WIDTH = 16
-# When a wish is heeded, one group of answers may be committed and not yet seen, and as much again be on its way: the
-# answers that wait to be committed, a group that is sent meanwhile, and one that the crowd has pulled.
+# When a command is applied, one group of answers may be committed and not yet seen, and as much again be on its way:
+# the answers that wait to be committed, a group that is sent meanwhile, and one that the crowd has pulled.
 UNSEEN = 2 * (UNCOMMITTED + 2) * WIDTH
 
 
@@ -38,8 +38,8 @@ def of(world: World, **changed: Any) -> Any:
     return settings(world, **{"elicit_on": COMPARED, "label_rest": True} | changed)
 
 
-def at(number: int, folder: Path, **wish: Any) -> Any:
-    enter = wishing(folder, **wish)
+def at(number: int, folder: Path, **command: Any) -> Any:
+    enter = wishing(folder, **command)
     return lambda answered: enter() if answered == number else None
 
 
@@ -51,7 +51,7 @@ def test_stop_is_heeded_before_the_next_labels_are_sent_and_the_same_command_goe
     whole = discovered(of(world, out=str(world.folder.parent / "runs" / "whole"), store=f"{world.folder}/other.sqlite"))
     chosen = of(world)
     folder = Path(str(chosen.out))
-    run = discovered(chosen, in_rest=at(100, folder, action="stop"))
+    run = discovered(chosen, while_labelling=at(100, folder, action="stop"))
     assert run.summary.stopped_because == "stopped"
     assert [one.words for one in run.summary.steered] == ["stops it"]
     paid = run.summary.paid_calls
@@ -68,15 +68,17 @@ def test_stop_is_heeded_before_the_next_labels_are_sent_and_the_same_command_goe
 
 def test_a_budget_is_lowered_and_raised_while_the_rest_is_labelled(world: World) -> None:
     low = of(world, budget="9")
-    run = discovered(low, in_rest=at(50, Path(str(low.out)), action="budget", usd="0.4"))
+    run = discovered(low, while_labelling=at(50, Path(str(low.out)), action="budget", usd="0.4"))
     assert run.summary.stopped_because == "budget"
     assert 0.3 < run.summary.cost_usd <= 0.4
     again = discovered(low)
-    assert (again.summary.stopped_because, again.summary.paid_calls) == ("budget", 0), "the same command heeds it again"
+    assert (again.summary.stopped_because, again.summary.paid_calls) == ("budget", 0), (
+        "the same command applies it again"
+    )
     more = discovered(low.with_budget(Decimal(8)))
     assert more.summary.stopped_because == "queries"
     high = of(world, budget="0.4", seed=2, out=str(world.folder.parent / "runs" / "high"))
-    run = discovered(high, in_rest=at(5, Path(str(high.out)), action="budget", usd="9"))
+    run = discovered(high, while_labelling=at(5, Path(str(high.out)), action="budget", usd="9"))
     assert run.summary.stopped_because == "queries"
     assert run.summary.cost_usd > 0.4
 
@@ -85,15 +87,15 @@ def test_a_veto_is_applied_when_the_rest_is_labelled_and_what_asks_more_waits(wo
     chosen = of(world)
     folder = Path(str(chosen.out))
     names = [str(name) for name in discovered(of(world, out=str(folder.parent / "before"))).features["name"]]
-    wishes = {
+    commands = {
         3: wishing(folder, action="veto", name=names[0]),
         5: wishing(folder, action="ask", examples=[*world.texts][:3]),
     }
-    run = discovered(chosen, in_rest=lambda number: wishes.get(number, lambda: None)())
+    run = discovered(chosen, while_labelling=lambda number: commands.get(number, lambda: None)())
     assert [str(name) for name in run.features["name"]] == names[1:]
     assert [one.words for one in run.summary.steered] == [f"vetoes {names[0]}"]
     marks = [json.loads(line) for line in (folder / "steer.jsonl").read_text().splitlines()]
-    assert [one["event"] for one in marks if one["action"] == "heeded" and one.get("in_rest")] == [1, 0]
+    assert [one["event"] for one in marks if one["action"] == "applied" and one.get("while_labelling")] == [1, 0]
     longer = discovered(chosen.model_copy(update={"queries": 8}))
     assert any("asks about" in one.words for one in longer.summary.steered), "it was kept for when there are questions"
 
@@ -101,6 +103,6 @@ def test_a_veto_is_applied_when_the_rest_is_labelled_and_what_asks_more_waits(wo
 @pytest.mark.parametrize("kind", [{"agree": 0.9, "label_rest": False}, {"votes": 3}], ids=["predicted", "three votes"])
 def test_stop_is_heeded_whatever_is_asked(world: World, kind: dict[str, Any]) -> None:
     chosen = of(world, **kind)
-    run = discovered(chosen, in_rest=at(10, Path(str(chosen.out)), action="stop"))
+    run = discovered(chosen, while_labelling=at(10, Path(str(chosen.out)), action="stop"))
     assert run.summary.stopped_because == "stopped"
     assert labelled(run) < 0.4 * len(run.features) * EXAMPLES

@@ -87,7 +87,7 @@ Cells = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class PredictedRest:
+class PredictedRemaining:
     """Labels of the examples that were not compared, examples × all features found; chances are numbers where
     predicted. `made` is of the compared examples and these, and of the features that are labelled in full."""
 
@@ -126,14 +126,14 @@ class _Stopped(Exception):
         self.error = error
 
 
-def predict_rest(
+def predict_remaining(
     prepared: Prepared,
     oracle: Oracle,
     progress: Progress,
     label: LabelTask,
     first: Oracle | None = None,
     on_answer: Callable[[Answer], None] = lambda _: None,
-) -> tuple[list[Ballot], PredictedRest | None]:
+) -> tuple[list[Ballot], PredictedRemaining | None]:
     """The ballots of what was asked, and what was predicted; None where something ended it first, which
     `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
     `first` is a cheaper oracle that answers everything first."""
@@ -143,7 +143,7 @@ def predict_rest(
     places = [place for place, one in enumerate(progress.known) if not one.dropped]
     if not prepared.rest or not places or progress.message:
         return [], None
-    asking = _RestAsking(prepared, oracle, [ballots[place] for place in places], label, on_answer)
+    asking = _RemainingLabels(prepared, oracle, [ballots[place] for place in places], label, on_answer)
     known = np.stack([progress.known[place].labels for place in places], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
@@ -155,7 +155,7 @@ def predict_rest(
     labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
     labels[:, places], chances[:, places] = made.labels[len(known) :], made.chances[len(known) :]
     features = [ballot.feature for ballot in ballots]
-    rest = PredictedRest(features, places, labels, chances, made, embedder, by)
+    rest = PredictedRemaining(features, places, labels, chances, made, embedder, by)
     not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
     for place, one in enumerate(prepared.given):  # the first of the features
         if place in places:
@@ -163,7 +163,7 @@ def predict_rest(
     return ballots, rest
 
 
-class _RestAsking:
+class _RemainingLabels:
     """`ballots` are those of the features that are labelled, about the examples that were not compared."""
 
     def __init__(
@@ -217,7 +217,7 @@ class _RestAsking:
         self._each(self._oracle, self._settings.votes, cells, take)
         return labels
 
-    def take_known(self, rest: PredictedRest, place: int, column: int, known: NDArray[np.bool_]) -> None:
+    def take_known(self, rest: PredictedRemaining, place: int, column: int, known: NDArray[np.bool_]) -> None:
         """A label that was given with the feature needs no prediction, and is not left out. `column` is its place among
         the features that are labelled."""
         not_asked = ~rest.made.asked[self._compared :, column]

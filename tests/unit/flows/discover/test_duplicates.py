@@ -8,8 +8,8 @@ import numpy as np
 
 from discovery import NOTHING_SEEN, UNKNOWN, Comparison, Kind, Labels
 from flows.discover.findings import Finding
-from flows.discover.looking import FirstLooks, LabelledFeature, Sameness, vote_noise
 from flows.discover.loop import Limits, Loop
+from flows.discover.screening import DuplicateCheck, LabelledFeature, Screening, vote_noise
 from models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
 from models.oracle import BudgetExhausted, Label
 from tests.support.made import texts
@@ -50,7 +50,7 @@ def candidate(name: str, seed: int = 0) -> LabelledFeature:
 
 def test_what_looks_alike_is_asked_about_until_it_is_sure() -> None:
     judge = Judge()
-    found, stopped = Sameness(judge).among(
+    found, stopped = DuplicateCheck(judge).among(
         [candidate("headwear", 1), candidate("beard", 2)], [candidate("hat", 3)], NOTHING_SEEN
     )
     assert stopped is None
@@ -59,33 +59,39 @@ def test_what_looks_alike_is_asked_about_until_it_is_sure() -> None:
 
 
 def test_two_new_ones_of_one_round_are_reported_too_and_both_lead_to_the_known_one() -> None:
-    sameness = Sameness(Judge(Verdict.YES, Verdict.YES))
-    found, _ = sameness.among([candidate("headwear", 1), candidate("headwear", 4)], [candidate("hat", 3)], NOTHING_SEEN)
+    duplicates = DuplicateCheck(Judge(Verdict.YES, Verdict.YES))
+    found, _ = duplicates.among(
+        [candidate("headwear", 1), candidate("headwear", 4)], [candidate("hat", 3)], NOTHING_SEEN
+    )
     assert {other.name for other in found.values()} == {"hat"}
     assert len(found) == 2
 
 
 def test_a_no_is_believed_and_nothing_is_asked_twice() -> None:
     judge = Judge(Verdict.NO)
-    sameness = Sameness(judge)
+    duplicates = DuplicateCheck(judge)
     for _ in range(3):
-        assert sameness.among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == ({}, None)
+        assert duplicates.among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == ({}, None)
     assert len(judge.asked) == 1
-    assert sameness.denied(candidate("hat").feature, candidate("headwear").feature)
+    assert duplicates.denied(candidate("hat").feature, candidate("headwear").feature)
 
 
 def test_who_cannot_answer_is_not_asked_again_and_a_budget_ends_it() -> None:
     lost = Judge(stopped=OracleUnavailable("away"))
-    sameness = Sameness(lost)
+    duplicates = DuplicateCheck(lost)
     for name in ("hat", "headwear"):
-        assert sameness.among([candidate("headwear", 1)], [candidate(name, 3)], NOTHING_SEEN)[1] is None
+        assert duplicates.among([candidate("headwear", 1)], [candidate(name, 3)], NOTHING_SEEN)[1] is None
     assert len(lost.asked) == 1
     used_up = BudgetExhausted("used up")
-    assert Sameness(Judge(stopped=used_up)).among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == (
+    assert DuplicateCheck(Judge(stopped=used_up)).among(
+        [candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN
+    ) == (
         {},
         used_up,
     )
-    assert Sameness(Judge(Verdict.REFUSED)).among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == (
+    assert DuplicateCheck(Judge(Verdict.REFUSED)).among(
+        [candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN
+    ) == (
         {},
         None,
     )
@@ -136,8 +142,10 @@ def discovered(names: list[str], *, look: bool) -> tuple[list[Finding], Named, J
             ballots.append(Ballot(feature, values, 1 - values, np.zeros(len(chosen), np.int64)))
         return Labelled(ballots)
 
-    looking = FirstLooks(N, N, 48, 0, label) if look else None
-    loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, looking=looking, sameness=Sameness(judge))
+    screening = Screening(N, N, 48, 0, label) if look else None
+    loop = Loop(
+        strategy, texts(N), Limits(len(names)), compare, label, screening=screening, duplicates=DuplicateCheck(judge)
+    )
     return loop.run().findings, strategy, judge, asked[0]
 
 

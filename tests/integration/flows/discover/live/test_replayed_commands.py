@@ -1,5 +1,5 @@
-"""A steered run follows from data, settings, seed, answers and the log of wishes: killed or not, with people or models,
-on all kinds of terms and in any store."""
+"""A steered run follows from data, settings, seed, answers and the log of commands: killed or not, with people or
+models, on all kinds of terms and in any store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.steered_runs import TRAITS, Killed, discovered, kill, setting
 WATCHED_REST = "flows.discover.live.steering.LOOK_SECONDS"
 
 IDS = [f"e{number:06}" for number in range(24)]
-WISHES = some.one_of(
+COMMANDS = some.one_of(
     some.builds(lambda name: {"action": "veto", "name": name}, some.sampled_from(TRAITS)),
     some.builds(lambda name: {"action": "add", "name": name}, some.sampled_from([*TRAITS, "sweet"])),
     some.builds(
@@ -56,8 +56,8 @@ def same(one: Run, other: Run) -> bool:
         one.features.equals(other.features)
         and one.labels.equals(other.labels)
         and [c.examples for c in one.findings.comparisons] == [c.examples for c in other.findings.comparisons]
-        and [(s.after, s.words, s.in_vain) for s in one.summary.steered]
-        == [(s.after, s.words, s.in_vain) for s in other.summary.steered]
+        and [(s.after, s.words, s.rejected) for s in one.summary.steered]
+        == [(s.after, s.words, s.rejected) for s in other.summary.steered]
     )
 
 
@@ -72,12 +72,12 @@ def from_log(chosen: DiscoverSettings, other: Path) -> Run:
     return discovered(chosen.model_copy(update={"out": str(other)}))
 
 
-def check_kills(kind: dict[str, Any], wishes: dict[int, dict[str, Any]], kills: list[int]) -> None:
+def check_kills(kind: dict[str, Any], commands: dict[int, dict[str, Any]], kills: list[int]) -> None:
     with TemporaryDirectory() as name:
         world = World(Path(name) / "world", 24, TRAITS)
         chosen = settings(world, queries=8, budget="5", **kind)
         folder = Path(str(chosen.out))
-        todo = {number: wishing(folder, **wish) for number, wish in wishes.items()}
+        todo = {number: wishing(folder, **command) for number, command in commands.items()}
         for number in kills:
             entered = {at: todo.pop(at) for at in [*todo] if at < number}
             try:
@@ -93,28 +93,28 @@ def check_kills(kind: dict[str, Any], wishes: dict[int, dict[str, Any]], kills: 
 
 
 def test_a_run_that_is_killed_among_wishes_of_all_kinds_is_the_same_again() -> None:
-    wishes: dict[int, dict[str, Any]] = {
+    commands: dict[int, dict[str, Any]] = {
         1: {"action": "add", "name": "wet"},
         2: {"action": "ask", "examples": IDS[:3]},
         3: {"action": "veto", "name": "red"},
         5: {"action": "veto", "name": "heavy"},
         6: {"action": "budget", "usd": "9"},
     }
-    check_kills({}, wishes, [4, 3, 6])
-    check_kills({"label_every": 4, "per_question": 2}, wishes, [5])
+    check_kills({}, commands, [4, 3, 6])
+    check_kills({"label_every": 4, "per_question": 2}, commands, [5])
 
 
 def test_a_question_that_comes_too_late_waits_in_every_repetition() -> None:
     check_kills({"batch": 3}, {3: {"action": "ask", "examples": IDS[:3]}}, [])
 
 
-def check_rest(kind: dict[str, Any], wishes: dict[int, dict[str, Any]], killed_at: int | None) -> None:
+def check_rest(kind: dict[str, Any], commands: dict[int, dict[str, Any]], killed_at: int | None) -> None:
     """Wishes by the number of the answer about an example that was not compared."""
     with TemporaryDirectory() as name:
         world = World(Path(name) / "world", 60, TRAITS)
         chosen = settings(world, queries=5, budget="5", **kind)
         folder = Path(str(chosen.out))
-        todo = {number: wishing(folder, **wish) for number, wish in wishes.items()}
+        todo = {number: wishing(folder, **command) for number, command in commands.items()}
 
         def act(number: int) -> None:
             todo.pop(number, lambda: None)()
@@ -122,9 +122,9 @@ def check_rest(kind: dict[str, Any], wishes: dict[int, dict[str, Any]], killed_a
                 kill()
 
         try:
-            run = discovered(chosen, in_rest=act)
+            run = discovered(chosen, while_labelling=act)
         except Killed:
-            run = discovered(chosen, in_rest=lambda number: todo.pop(number, lambda: None)())
+            run = discovered(chosen, while_labelling=lambda number: todo.pop(number, lambda: None)())
         again = from_log(chosen, folder.parent / "again")
         assert same(run, again)
         assert again.summary.paid_calls == 0, "nothing is asked that the first had not asked"
@@ -135,42 +135,42 @@ def test_a_run_that_is_steered_while_the_rest_is_labelled_is_the_same_again(
     kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WATCHED_REST, 0)
-    wishes: dict[int, dict[str, Any]] = {
+    commands: dict[int, dict[str, Any]] = {
         3: {"action": "veto", "name": TRAITS[0]},
         7: {"action": "add", "name": "wet"},
         9: {"action": "budget", "usd": "0.3"},
     }
-    check_rest({"elicit_on": 12} | kind, wishes, 20)
+    check_rest({"elicit_on": 12} | kind, commands, 20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [{"label_rest": True}, {"agree": 0.9}], ids=lambda kind: next(iter(kind)))
 @examples(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    wishes=some.dictionaries(some.integers(1, 40), WISHES, min_size=1, max_size=4),
+    commands=some.dictionaries(some.integers(1, 40), COMMANDS, min_size=1, max_size=4),
     usd=some.sampled_from(["9", "0.3", "0.2"]),
     at=some.integers(1, 40),
     killed_at=some.none() | some.integers(1, 60),
 )
 def test_wishes_while_the_rest_is_labelled_give_the_same_run_again(
-    kind: dict[str, Any], wishes: dict[int, dict[str, Any]], usd: str, at: int, killed_at: int | None
+    kind: dict[str, Any], commands: dict[int, dict[str, Any]], usd: str, at: int, killed_at: int | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(WATCHED_REST, 0)
-        check_rest({"elicit_on": 12} | kind, wishes | {at: {"action": "budget", "usd": usd}}, killed_at)
+        check_rest({"elicit_on": 12} | kind, commands | {at: {"action": "budget", "usd": usd}}, killed_at)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind) or "auto")
 @examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    wishes=some.dictionaries(some.integers(1, 6), WISHES, min_size=1, max_size=4),
+    commands=some.dictionaries(some.integers(1, 6), COMMANDS, min_size=1, max_size=4),
     kills=some.lists(some.integers(1, 8), max_size=2),
 )
 def test_kills_change_nothing_and_the_log_gives_the_same_run(
-    kind: dict[str, Any], wishes: dict[int, dict[str, Any]], kills: list[int]
+    kind: dict[str, Any], commands: dict[int, dict[str, Any]], kills: list[int]
 ) -> None:
-    check_kills(kind, wishes, kills)
+    check_kills(kind, commands, kills)
 
 
 def test_a_run_that_waits_for_people_is_steered_between_its_attempts(tmp_path: Path, store_url: str) -> None:
@@ -192,7 +192,7 @@ def test_a_run_that_waits_for_people_is_steered_between_its_attempts(tmp_path: P
         answered = len([*store.queue.records.answers()])
         assert same(run, from_log(chosen, folder.parent / "again"))
         assert len([*store.queue.records.answers()]) == answered, "nobody was asked anything again"
-    assert run.features.set_index("name").loc["wet", "given_by"] == "Ann"
+    assert run.features.set_index("name").loc["wet", "known_from"] == "Ann"
     assert [*world.texts][:3] in [list(one.examples) for one in run.findings.comparisons]
 
 
@@ -205,5 +205,5 @@ def test_what_was_steered_is_exported_with_who_and_when(tmp_path: Path) -> None:
     run = discovered(chosen, {3: wishing(folder, action="add", name=own)})
     export_run(run, ["features", "card"], load_dataset(world.spec))
     table = pd.read_csv(folder / "export" / "features.csv", keep_default_na=False).set_index("name")
-    assert table.loc[own, "given_by"] == "Ann"
+    assert table.loc[own, "known_from"] == "Ann"
     assert f"Ann adds {own}" in (folder / "export" / "README.md").read_text()

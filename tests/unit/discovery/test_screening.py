@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discovery.look import LEFT, LOOK_ERROR, TooLittle, judge, looks, order_to_tell
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Labels
+from discovery.screening import LEFT, LOOK_ERROR, ScreenedOut, judge, looks, order_to_tell
 from tests.support.slow import slow
 
 
-def outcome(labels: Labels, counting: list[Labels], order: np.ndarray) -> TooLittle | None:
+def outcome(labels: Labels, counting: list[Labels], order: np.ndarray) -> ScreenedOut | None:
     for look in looks(len(labels)):
         seen = np.full(len(labels), UNKNOWN, np.int8)
         seen[order[: look.size]] = labels[order[: look.size]]
         verdict = judge(seen, counting, look)
-        if isinstance(verdict, TooLittle):
+        if isinstance(verdict, ScreenedOut):
             return verdict
         if verdict:
             return None
@@ -126,7 +126,7 @@ def test_of_a_random_part_of_more_examples_no_more_is_lost_than_stated(every: in
             seen = np.full(n, UNKNOWN, np.int8)
             seen[order[: look.size]] = labels[order[: look.size]]
             verdict = judge(seen, [], look)
-            lost += isinstance(verdict, TooLittle)
+            lost += isinstance(verdict, ScreenedOut)
             if verdict is not False:
                 break
     assert looks(n, of=every)[-1].size == n
@@ -134,6 +134,6 @@ def test_of_a_random_part_of_more_examples_no_more_is_lost_than_stated(every: in
 
 
 def test_words_say_what_was_seen() -> None:
-    assert TooLittle("rare", 1, 48).reason() == "too rare: 1 of 48 examples have it"
-    assert TooLittle("common", 0, 48).reason() == "too common: 0 of 48 examples lack it"
-    assert TooLittle("same", 2, 48, 0).reason("hat") == "same as hat: differs on 2 of 48 examples"
+    assert ScreenedOut("rare", 1, 48).reason() == "too rare: 1 of 48 examples have it"
+    assert ScreenedOut("common", 0, 48).reason() == "too common: 0 of 48 examples lack it"
+    assert ScreenedOut("same", 2, 48, 0).reason("hat") == "same as hat: differs on 2 of 48 examples"

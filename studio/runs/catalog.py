@@ -160,7 +160,7 @@ class OpenRun:
         return len(self.run.log)
 
 
-class Shelf:
+class RunCatalog:
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve() for root in roots]
         self._summaries = Summaries(self.folders, RUN_JSON, RunSummary.read)
@@ -249,12 +249,12 @@ class ComparisonEntry(ListEntry[ListedComparison]):
         return f"{self.name} {self.summary.dataset} {' '.join(self.summary.oracles)}"
 
 
-class Others:
+class TableCatalog:
     """What lies beside runs in the folders that the studio serves: tables of enrichment, comparisons of oracles."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._tables = Summaries(shelf.folders, SUMMARY, ListedTable.read)
-        self._comparisons = Summaries(shelf.folders, COMPARISON_JSON, read_listed)
+    def __init__(self, run_catalog: RunCatalog) -> None:
+        self._tables = Summaries(run_catalog.folders, SUMMARY, ListedTable.read)
+        self._comparisons = Summaries(run_catalog.folders, COMPARISON_JSON, read_listed)
 
     def tables(self) -> list[TableEntry]:
         return [TableEntry(key_of(folder), folder, one) for folder, one in self._tables.latest_first()]

@@ -1,5 +1,5 @@
-"""What people want of a discovery while it runs: a closed set of wishes, each a line of steer.jsonl with who and when;
-and the marks that the run itself writes beside them."""
+"""The commands that people give a discovery while it runs, each a line of steer.jsonl with who and when, and the marks
+that the run itself writes beside them."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Wish(_Line):
-    """`at` is when it was entered, not when it was heeded."""
+class Command(_Line):
+    """`at` is when it was entered, not when it was applied."""
 
     by: Name
     at: str = ""
@@ -78,7 +78,7 @@ class Wish(_Line):
         raise NotImplementedError
 
 
-class Stop(Wish):
+class Stop(Command):
     action: Literal["stop"] = "stop"
 
     @property
@@ -86,7 +86,7 @@ class Stop(Wish):
         return "stops it"
 
 
-class Veto(Wish):
+class Veto(Command):
     action: Literal["veto"] = "veto"
     name: Name
 
@@ -95,7 +95,7 @@ class Veto(Wish):
         return f"vetoes {self.name}"
 
 
-class AddFeature(Wish):
+class AddFeature(Command):
     action: Literal["add"] = "add"
     name: Name
     definition: Annotated[str, _words(MAX_DEFINITION, needed=False)] = ""
@@ -105,7 +105,7 @@ class AddFeature(Wish):
         return f"adds {self.name}"
 
 
-class AskAbout(Wish):
+class AskAbout(Command):
     action: Literal["ask"] = "ask"
     examples: Annotated[tuple[ExampleId, ...], AfterValidator(_three)]
 
@@ -114,7 +114,7 @@ class AskAbout(Wish):
         return f"asks about {', '.join(self.examples)}"
 
 
-class ChangeBudget(Wish):
+class ChangeBudget(Command):
     action: Literal["budget"] = "budget"
     usd: Annotated[Decimal, BeforeValidator(_sum)]
 
@@ -123,57 +123,57 @@ class ChangeBudget(Wish):
         return f"allows {self.usd:f} USD in all"
 
 
-class HeededMark(_Line):
-    """After how many questions the run has heeded the wish on line `event`; `in_rest` once no more were to come, while
-    the examples that were not compared were labelled. Of a budget: instead of which one, for another one in the
+class AppliedMark(_Line):
+    """After how many questions the run has applied the command on line `event`. `while_labelling`: after the last
+    question, while the remaining examples were labelled. Of a budget: instead of which one, for another one in the
     settings outranks it."""
 
-    action: Literal["heeded"] = "heeded"
+    action: Literal["applied"] = "applied"
     event: int
     queries: int
     instead_of: str = ""
-    in_rest: bool = False
+    while_labelling: bool = False
 
 
-class SettledMark(_Line):
+class RecordedMark(_Line):
     """The results hold it: a change in the log of features."""
 
     action: Literal["settled"] = "settled"
     event: int
 
 
-AnyWish = Stop | Veto | AddFeature | AskAbout | ChangeBudget
-_WISHES: TypeAdapter[AnyWish] = TypeAdapter(Annotated[AnyWish, Field(discriminator="action")])
-_LINES: TypeAdapter[AnyWish | HeededMark | SettledMark] = TypeAdapter(
-    Annotated[AnyWish | HeededMark | SettledMark, Field(discriminator="action")]
+ControlCommand = Stop | Veto | AddFeature | AskAbout | ChangeBudget
+_COMMANDS: TypeAdapter[ControlCommand] = TypeAdapter(Annotated[ControlCommand, Field(discriminator="action")])
+_LINES: TypeAdapter[ControlCommand | AppliedMark | RecordedMark] = TypeAdapter(
+    Annotated[ControlCommand | AppliedMark | RecordedMark, Field(discriminator="action")]
 )
-WISHES: dict[str, type[AnyWish]] = {
-    str(wish.model_fields["action"].default): wish for wish in (Stop, Veto, AddFeature, AskAbout, ChangeBudget)
+COMMANDS: dict[str, type[ControlCommand]] = {
+    str(command.model_fields["action"].default): command for command in (Stop, Veto, AddFeature, AskAbout, ChangeBudget)
 }
 
 
-class WishProblem(UsageError):
-    """A wish that cannot be entered: one line, and the field that it is about."""
+class CommandProblem(UsageError):
+    """A command that cannot be entered: one line, and the field that it is about."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
 
 
-def read_wish(fields: dict[str, Any]) -> AnyWish:
-    """Raises WishProblem."""
-    if fields.get("action") not in WISHES:
-        raise WishProblem("action", f"unknown wish {fields.get('action')!r}: choose one of {', '.join(WISHES)}")
+def read_command(fields: dict[str, Any]) -> ControlCommand:
+    """Raises CommandProblem."""
+    if fields.get("action") not in COMMANDS:
+        raise CommandProblem("action", f"unknown command {fields.get('action')!r}: choose one of {', '.join(COMMANDS)}")
     try:
-        return _WISHES.validate_python(fields)
+        return _COMMANDS.validate_python(fields)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = [part for part in problem["loc"] if part not in WISHES]
+        place = [part for part in problem["loc"] if part not in COMMANDS]
         field = str(place[0]) if place else "action"
-        raise WishProblem(field, f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}") from None
+        raise CommandProblem(field, f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}") from None
 
 
-def read_line(event: dict[str, Any]) -> AnyWish | HeededMark | SettledMark | None:
+def read_line(event: dict[str, Any]) -> ControlCommand | AppliedMark | RecordedMark | None:
     """None for a line that is none of these: it steers nothing."""
     try:
         return _LINES.validate_python(event)

@@ -11,16 +11,22 @@ from starlette.exceptions import HTTPException
 
 from store.review import REVIEWER, Queue
 from studio.config import METRICS_PASSWORD, EditRefused, StudioConfig
-from studio.review import PUBLIC, Gate, StaticFiles, Visiting, for_role
+from studio.review import PUBLIC, Authenticator, StaticFiles, Visitor, for_role
 from studio.roles import EDITOR, OWNER, Roles
 from studio.views import StudioTemplates, static_paths
 
 
-class DoorPages:
+class LoginPages:
     def __init__(
-        self, queue: Queue, config: StudioConfig, templates: StudioTemplates, gate: Gate, roles: Roles
+        self, queue: Queue, config: StudioConfig, templates: StudioTemplates, authenticator: Authenticator, roles: Roles
     ) -> None:
-        self._queue, self._config, self._templates, self._gate, self._roles = queue, config, templates, gate, roles
+        self._queue, self._config, self._templates, self._authenticator, self._roles = (
+            queue,
+            config,
+            templates,
+            authenticator,
+            roles,
+        )
         self._files = StaticFiles(static_paths())
 
     def router(self) -> APIRouter:
@@ -35,11 +41,11 @@ class DoorPages:
 
     @for_role(PUBLIC)
     def open_link(self, token: str) -> Response:
-        invitation = self._gate.invitation_of(token)
+        invitation = self._authenticator.invitation_of(token)
         if invitation is None or invitation.ended or self._roles.of(invitation.person) not in (OWNER, EDITOR):
             raise HTTPException(403, "This page opens only with a personal link. Ask for a new one.")
         page = self._templates.page("door.html", who=invitation.person.name)
-        return self._gate.start_session(invitation, page)
+        return self._authenticator.start_session(invitation, page)
 
     @for_role(PUBLIC)
     def static_file(self, name: str) -> Response:
@@ -54,34 +60,34 @@ class DoorPages:
         return Response(self._config.metrics(), media_type="text/plain; version=0.0.4")
 
     @for_role(OWNER)
-    def people(self, visiting: Visiting) -> Response:
-        return self._people(visiting)
+    def people(self, visitor: Visitor) -> Response:
+        return self._people(visitor)
 
     @for_role(OWNER)
-    def invite(self, visiting: Visiting) -> Response:
-        name, role = visiting.form.one("name"), visiting.form.one("role")
+    def invite(self, visitor: Visitor) -> Response:
+        name, role = visitor.form.one("name"), visitor.form.one("role")
         try:
             link = self._config.invite(name, EDITOR if role == EDITOR else REVIEWER)
         except EditRefused as refused:
-            return self._people(visiting, problem=str(refused), status=422)
-        return self._people(visiting, invited=name, link=link)
+            return self._people(visitor, problem=str(refused), status=422)
+        return self._people(visitor, invited=name, link=link)
 
     @for_role(OWNER)
-    def revoke(self, visiting: Visiting) -> Response:
+    def revoke(self, visitor: Visitor) -> Response:
         """Not the owner's own, who would lose the way back."""
-        person = self._queue.people.find(visiting.form.one("name"))
+        person = self._queue.people.find(visitor.form.one("name"))
         if person is not None and person.role != OWNER:
             self._queue.people.revoke(person.name)
         return RedirectResponse("/people", 303)
 
     def _people(
-        self, visiting: Visiting, *, problem: str = "", invited: str = "", link: str = "", status: int = 200
+        self, visitor: Visitor, *, problem: str = "", invited: str = "", link: str = "", status: int = 200
     ) -> Response:
         return self._templates.page(
             "people.html",
             status,
-            who=visiting.who,
-            csrf=visiting.csrf,
+            who=visitor.who,
+            csrf=visitor.csrf,
             invitations=[
                 (invitation.person.name, self._roles.of(invitation.person))
                 for invitation in self._queue.people.invitations()

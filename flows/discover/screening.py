@@ -1,5 +1,5 @@
 """A look before the whole: a new feature is labelled on a few examples first, and in full unless it surely will not
-count (`discovery/look.py` has the test), or means what an earlier one means. Where words and labels leave that in
+count (`discovery/screening.py` has the test), or means what an earlier one means. Where words and labels leave that in
 doubt, the oracle is asked (`discovery/duplicates.py` has the odds)."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from discovery import (
     LabelNoise,
     Labels,
     Likeness,
-    Look,
-    TooLittle,
+    ScreenedOut,
+    ScreeningStage,
     chance_of_same,
     interesting_and_distinct,
     is_in_doubt,
@@ -51,7 +51,7 @@ CHANCE = 6  # sets the order of the examples apart from other uses of the seed
 
 
 @dataclass(frozen=True)
-class FirstLooks:
+class Screening:
     """`label` asks about the examples of some rows of all `n`; its ballots are about those rows. `labelled` counts
     the examples that are labelled later too."""
 
@@ -71,7 +71,7 @@ class FirstLooks:
         label: Callable[[Panel, list[Feature]], Labelled],
         labelled: int,
         every: int | None,
-    ) -> FirstLooks | None:
+    ) -> Screening | None:
         """None where nothing is looked at first."""
         if not first:
             return None
@@ -87,7 +87,7 @@ class FirstLooks:
         known: Sequence[tuple[str, Labels]],
         number: int,
         same: FindSame = lambda _: ({}, None),
-    ) -> LookedAt:
+    ) -> Screened:
         """Label features that came up together, after so many questions; `known` are those labelled in full. `same`
         finds those that mean what another one means: these are not labelled further."""
         order = order_to_tell(
@@ -95,7 +95,7 @@ class FirstLooks:
         )
         counts = interesting_and_distinct([labels for _, labels in known])
         counting = [feature for feature, counted in zip(known, counts, strict=True) if counted]
-        found = LookedAt([Ballot.empty(feature, self.n) for feature in features])
+        found = Screened([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
         for look in looks(self.n, self.first, self.every, of=self.labelled):
             if not self._ask(found, np.sort(order[seen : look.size])):
@@ -111,7 +111,7 @@ class FirstLooks:
         self._ask(found, np.sort(order[seen:]))
         return found
 
-    def _ask(self, found: LookedAt, rows: Rows) -> bool:
+    def _ask(self, found: Screened, rows: Rows) -> bool:
         """About these, for all features that are not dropped: an example is sent once, however many looks there are.
         False if something ended it."""
         places = [place for place in range(len(found.ballots)) if place not in found.dropped]
@@ -125,7 +125,7 @@ class FirstLooks:
 
 
 @dataclass
-class LookedAt:
+class Screened:
     ballots: list[Ballot]  # in the order of the features
     dropped: dict[int, str] = field(default_factory=dict)  # by place: why it was not labelled in full
     stopped: OracleError | None = None
@@ -139,14 +139,14 @@ class LookedAt:
             self.dropped[places[at]] = f"same as {other.name}: means the same, seen on {seen} examples"
         return self.stopped is None
 
-    def judge(self, places: Sequence[int], counting: Sequence[tuple[str, Labels]], look: Look) -> list[int]:
+    def judge(self, places: Sequence[int], counting: Sequence[tuple[str, Labels]], look: ScreeningStage) -> list[int]:
         """Which need no further look; those that are too little are dropped. Of two new ones that are the same, which
         were seen on the same examples, the later one is dropped."""
         done, compared = [], list(counting)
         for place in places:
             ballot = self.ballots[place]
             verdict = judge(ballot.labels, [labels for _, labels in compared], look)
-            if isinstance(verdict, TooLittle):
+            if isinstance(verdict, ScreenedOut):
                 self.dropped[place] = verdict.reason("" if verdict.other is None else compared[verdict.other][0])
                 continue
             compared.append((ballot.feature.name, ballot.labels))
@@ -185,7 +185,7 @@ def vote_noise(answers: Iterable[Answer], votes: int) -> LabelNoise:
 
 
 @dataclass
-class Sameness:
+class DuplicateCheck:
     """Asks up to MOST_ANSWERS times about each of up to MOST_PAIRS pairs for a new feature."""
 
     ask: Callable[[list[Same]], Elicited]

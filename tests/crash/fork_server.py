@@ -1,6 +1,6 @@
 """Hatches the processes that are killed: forked from one that has everything imported, each costs milliseconds.
 
-`python -m tests.crash.nest` reads jobs as lines of JSON and prints what became of each."""
+`python -m tests.crash.fork_server` reads jobs as lines of JSON and prints what became of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.crash.faults import Fault
 LONGEST_SECONDS = 200.0
 
 
-def hatch(job: dict[str, Any]) -> dict[str, Any]:
+def run_forked(job: dict[str, Any]) -> dict[str, Any]:
     """Run a job in a child: what it reported, or that it was killed, and after how many seconds."""
     reading, writing = os.pipe()
     began = time.monotonic()
@@ -78,7 +78,7 @@ def main() -> None:
     gc.freeze()
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(hatch(json.loads(line))), flush=True)
+        print(json.dumps(run_forked(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discovery import FIRST_LOOK, UNKNOWN, Labels, looks
-from flows.discover.looking import FindSame, FirstLooks, LookedAt, Rows
+from flows.discover.screening import FindSame, Rows, Screened, Screening
 from models import Ballot, Feature, Labelled, Panel
 from models.oracle import BudgetExhausted
 from tests.support.made import crowd_of, random_truth, texts
@@ -34,9 +34,9 @@ class Asked:
         number: int = 0,
         labelled: int = N,
         same: FindSame = lambda _: ({}, None),
-    ) -> LookedAt:
+    ) -> Screened:
         features = [Feature(f"feature {name}") for name in names]
-        return FirstLooks(N, labelled, FIRST_LOOK, 5, self).of(features, known or [], number, same)
+        return Screening(N, labelled, FIRST_LOOK, 5, self).of(features, known or [], number, same)
 
 
 def truth_of(*shares: float) -> Labels:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.enrichment.nights import ListedTable, column_figures, nights_of
 from reports.enrichment.table_file import read_table
+from reports.enrichment.table_versions import ListedTable, column_figures, nights_of
 from reports.run.files import RunError
 from tests.support.growing_worlds import World, night
 

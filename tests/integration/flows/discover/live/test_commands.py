@@ -36,10 +36,10 @@ def unfound(world: World) -> str:
 
 def test_a_feature_of_ones_own_is_labelled_marked_and_known_to_the_next_questions(world: World) -> None:
     own, chosen, seen = unfound(world), settings(world), list[Any]()
-    wish = wishing(out_of(chosen), action="add", name=own, definition=f"It is {own}.")
-    run = discovered(chosen, {2: wish}, seen)
+    command = wishing(out_of(chosen), action="add", name=own, definition=f"It is {own}.")
+    run = discovered(chosen, {2: command}, seen)
     row = run.features.set_index("name").loc[own]
-    assert (row["question"], row["given_by"], row["labelled"]) == ("given", "Ann", 24)
+    assert (row["question"], row["known_from"], row["labelled"]) == ("given", "Ann", 24)
     truth = [world.truth(name)[TRAITS.index(own)] for name in world.texts]
     assert run.labels[own].tolist() == truth
     assert [own in one.known for one in seen if hasattr(one, "known")] == [False, False, *[True] * 4]
@@ -85,7 +85,7 @@ def test_between_questions_whose_features_are_labelled_together_wishes_are_heede
     chosen = settings(world, label_every=4)
     at = {2: wishing(out_of(chosen), action="veto", name=first), 5: wishing(out_of(chosen), action="stop")}
     run = discovered(chosen, at)
-    assert [(one.after, one.words, one.in_vain) for one in run.summary.steered] == [
+    assert [(one.after, one.words, one.rejected) for one in run.summary.steered] == [
         (4, f"vetoes {first}", ""),  # once it is labelled
         (5, "stops it", ""),
     ]
@@ -118,7 +118,7 @@ def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
     assert run.summary.total_usd is not None
     assert run.summary.queries < 6
     same = discovered(low)
-    assert same.summary.stopped_because == "budget", "the same command heeds it again"
+    assert same.summary.stopped_because == "budget", "the same command applies it again"
     more = discovered(low.with_budget(Decimal(2)))
     assert more.summary.stopped_because == "queries", "another budget in the settings outranks it"
 
@@ -131,13 +131,13 @@ def test_what_was_wanted_while_it_lay_dead_comes_after_all_that_was_paid(world: 
     with pytest.raises(Killed):
         discovered(chosen, {3: kill})
     run = discovered(chosen)
-    [mark] = [one for one in read_events(out_of(chosen) / "steer.jsonl") if one["action"] == "heeded"]
+    [mark] = [one for one in read_events(out_of(chosen) / "steer.jsonl") if one["action"] == "applied"]
     assert mark["queries"] == 5, "four were answered, and the fifth was being asked"
     assert own in run.features["name"].tolist()
 
 
 @pytest.mark.parametrize(
-    ("wish", "why"),
+    ("command", "why"),
     [
         ({"action": "veto", "name": "nobody knows"}, "there is no feature nobody knows any more"),
         ({"action": "ask", "examples": ["e000001", "e000002", "elsewhere"]}, "elsewhere is not among the examples"),
@@ -145,7 +145,7 @@ def test_what_was_wanted_while_it_lay_dead_comes_after_all_that_was_paid(world: 
     ],
 )
 def test_a_wish_that_has_become_impossible_is_reported_and_changes_nothing(
-    world: World, wish: dict[str, Any], why: str
+    world: World, command: dict[str, Any], why: str
 ) -> None:
     chosen, names = settings(world), first_names(world)
 
@@ -154,11 +154,11 @@ def test_a_wish_that_has_become_impossible_is_reported_and_changes_nothing(
             return [put(each) for each in value]
         return value.replace("FIRST", names[0])
 
-    entered = {key: put(value) for key, value in wish.items()}
+    entered = {key: put(value) for key, value in command.items()}
     run = discovered(chosen, {4: wishing(out_of(chosen), **entered)})
     assert [str(name) for name in run.features["name"]] == names
     [entry] = run.summary.steered
-    assert put(why) in entry.in_vain
+    assert put(why) in entry.rejected
     assert read_log(out_of(chosen)) == []
 
 
