@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from flows.oracle_specs import OracleSpec, shown
 from flows.settings import OPENAI_SERVER, Environment, micro, parse_usd
-from models import Money, Oracle, OracleError
+from models import MAX_PRICE_USD, Money, Oracle, OracleError
 
 if TYPE_CHECKING:
     from sources import Dataset
@@ -114,7 +114,10 @@ def _usd(spec: BuildContext, name: str) -> int:
     """A sum of money taken out of the parameters; 0 where it is not given."""
     text = spec.parameters.pop(name, "0")
     try:
-        return micro(parse_usd(text))
+        amount = parse_usd(text)
+        if amount > MAX_PRICE_USD:
+            raise ValueError(f"{text!r} is too large: give at most {MAX_PRICE_USD:,} USD")
+        return micro(amount)
     except ValueError as error:
         raise OracleError(f"oracle {spec.text!r}: {name}={error}") from None
 

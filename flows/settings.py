@@ -53,8 +53,10 @@ def parse_usd(text: str) -> Decimal:
         amount = Decimal(text)
     except InvalidOperation:
         amount = Decimal("nan")
-    if not amount.is_finite() or abs(amount) >= MAX_USD:
+    if not amount.is_finite():
         raise ValueError(f"{text!r} is not a sum in USD: give a number such as 2.50")
+    if not -MAX_USD < amount < MAX_USD:
+        raise ValueError(f"{text!r} is too large: give a sum below {MAX_USD:,} USD")
     return amount
 
 

@@ -48,7 +48,7 @@ from models.oracle import (
     rows_save,
     unlike,
 )
-from models.prices import parse_price, read_prices
+from models.prices import MAX_PRICE_USD, parse_price, read_prices
 from models.recorded import Recorded, reserved_at_once, take_over_probe
 from models.voting import (
     Ballot,

@@ -17,6 +17,7 @@ from models.oracle import MICRO, Money, OracleError
 BATCH_SHARE = Decimal("0.5")  # what a provider's batch API costs, of the usual price
 TOKENS_LIMIT = 100_000_000  # no request has more: a reply that says so is not believed
 KEPT_SUMS = 20_000
+MAX_PRICE_USD = 10**6  # of an answer or of a million tokens: sums of more would not fit the columns of the store
 PRICE_KEYS = ("input", "output", "cached", "cache_write")
 
 
@@ -181,9 +182,12 @@ def _price(entry: Mapping[str, object], where: str) -> Price:
         numbers = {key: Decimal(str(value).strip()) for key, value in entry.items() if value is not None}
         if any(not number.is_finite() or number < 0 for number in numbers.values()):
             raise InvalidOperation
-        return Price(**numbers)
+        price = Price(**numbers)
     except (InvalidOperation, TypeError):
         raise OracleError(f"{where}: give input and output as USD per million tokens, such as 0.15 and 0.60") from None
+    if any(number > MAX_PRICE_USD for number in numbers.values()):
+        raise OracleError(f"{where}: at most {MAX_PRICE_USD:,} USD per million tokens can be counted")
+    return price
 
 
 def read_usage(reply: Mapping[str, Any]) -> Tokens | None:

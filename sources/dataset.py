@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-from sources.errors import Unreadable, Vanished
+from sources.errors import DatasetError, Unreadable, Vanished
 from sources.files import MAX_FILE_BYTES, TOO_LARGE, is_url, member_of, open_binary, options_for_rows, reason_of
 from sources.printable import printable, quoted
 from sources.rows import ANY, Columns
@@ -139,6 +139,13 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
 def read_bytes(location: str, home: str | None = None) -> bytes:
     """Raises Unreadable. Safe to call from several threads. `home`, the host of the data set, need not be public."""
     options = options_for_rows(home)
+    try:
+        return _read(location, options)
+    except DatasetError as error:  # such as a package that this kind of address needs
+        raise Unreadable(str(error)) from None
+
+
+def _read(location: str, options: Mapping[str, Any]) -> bytes:
     if (cell := cell_of(location)) is not None:
         table, column, row = cell
         return read_cell(table, column, row, options)

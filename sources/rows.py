@@ -5,6 +5,8 @@ A problem with a row is kept in it; only a table that cannot be read as a whole 
 from __future__ import annotations
 
 import itertools
+import os
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +23,9 @@ MAX_HEADER_CHARS = 400  # of a header that a message repeats
 ELSEWHERE = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory")
 ARCHIVES = ("zip", "tar")
 HERE = ("file", "local", "")
+WEB = ("http", "https")
+SAME_KIND = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
+BUCKETS = "TWOTHIRDS_BUCKETS"  # that rows of a table from elsewhere may name, besides its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,23 +191,51 @@ def _image_of(value: Any, table: str, column: str, row: int) -> tuple[str | None
     if len(path) > MAX_PATH_CHARS:
         return None, None, f"image path has more than {MAX_PATH_CHARS:,} characters"
     if is_url(path):
-        problem = _problem_of_address(path, remote=not _is_here(table))
+        problem = _problem_of_address(path, table)
         return (None, None, problem) if problem else (absolute(path), None, None)
     if path.startswith("/") and not is_url(table):
         return path, None, None
     if is_url(table) and "::" in path:
         return None, None, "image path contains '::', which would lead out of the data set: rename the image"
-    return child(parent(table), path), None, None
+    location = child(parent(table), path)
+    problem = _problem_of_bucket(location, table)
+    return (None, None, problem) if problem else (location, None, None)
 
 
-def _problem_of_address(path: str, *, remote: bool) -> str | None:
+def _problem_of_address(path: str, table: str) -> str | None:
     """Why a table may not name this address. A table from elsewhere must not name local files."""
     kinds = [part.partition("://")[0] if "://" in part or "/" not in part else "" for part in path.split("::")]
     if strange := next((kind for kind in kinds if kind not in (*ELSEWHERE, *ARCHIVES, *HERE)), None):
         return f"a table may not name an address of the kind {strange!r}: download the image"
-    if remote and any(kind in HERE for kind in kinds):
+    if not _is_here(table) and any(kind in HERE for kind in kinds):
         return "a table from elsewhere may not name a file of this machine: put the image beside it"
-    return None
+    return _problem_of_bucket(path, table)
+
+
+def _problem_of_bucket(location: str, table: str) -> str | None:
+    """A table from elsewhere must not make us read, with the user's keys, a bucket that its author cannot."""
+    if _is_here(table):
+        return None
+    allowed = _buckets_in(table) | {_bucket(entry.strip()) for entry in os.environ.get(BUCKETS, "").split(",")}
+    if not (other := sorted(_buckets_in(location) - allowed)):
+        return None
+    remedy = f"download the image, or set {BUCKETS}={other[0]} if you trust its author"
+    return f"a table from elsewhere may not name {other[0]!r}, which is read with your keys: {remedy}"
+
+
+def _buckets_in(location: str) -> set[str]:
+    parts = [part for part in location.split("::") if part.partition("://")[0] in ELSEWHERE]
+    return {_bucket(part) for part in parts if part.partition("://")[0] not in WEB}
+
+
+def _bucket(address: str) -> str:
+    """`s3://pets` of `s3://pets/1.png`; on the hub, the repository."""
+    kind, _, path = address.partition("://")
+    names = posixpath.normpath(path).split("/")
+    if kind != "hf":
+        return f"{SAME_KIND.get(kind, kind)}://{names[0]}"
+    depth = 3 if names[0] in ("buckets", "datasets", "spaces") else 2
+    return f"hf://{'/'.join(names[:depth]).partition('@')[0]}"
 
 
 def _is_here(table: str) -> bool:

@@ -18,6 +18,8 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
+from reports.page import plain_markdown
+
 UPDATE_SECONDS = 5.0  # between two updates of a progress artifact
 
 
@@ -32,6 +34,7 @@ def publish(
     report: str | None = None,
 ) -> None:
     """The table of features, the curves as an image, and the report: a link to where it is served, or as Markdown."""
+    description = plain_markdown(description)
     create_table_artifact(table=rows, key=key, description=description)
     if picture:
         create_image_artifact(image_url=picture, key=f"{key}-curves", description=f"{description}: how they were found")
@@ -66,7 +69,8 @@ def _resource(dataset: str) -> dict[str, str]:
 
 @task(name="publish enrichment", task_run_name="publish enrichment {key}", cache_policy=NO_CACHE, persist_result=False)
 def publish_enrichment(key: str, dataset: str, summary: dict[str, Any], lines: list[str]) -> None:
-    """What changed, and how the shares of features drifted."""
-    text = "\n".join(f"- {line}" for line in lines)
-    create_markdown_artifact(markdown=f"### {dataset}, version {summary['version']}\n\n{text}", key=key)
-    create_table_artifact(table=summary["drift"], key=f"{key}-drift", description=f"Shares of features of {dataset}")
+    """What changed, and how the shares of features drifted. Lines and names may hold ids and texts of the data."""
+    text = "\n".join(f"- {plain_markdown(line)}" for line in lines)
+    name = plain_markdown(dataset)
+    create_markdown_artifact(markdown=f"### {name}, version {summary['version']}\n\n{text}", key=key)
+    create_table_artifact(table=summary["drift"], key=f"{key}-drift", description=f"Shares of features of {name}")

@@ -29,6 +29,7 @@ class Statistic:
     why_not: str
     empty: str  # why not, where nothing was counted at all
     trials: Callable[[Floats], Floats] | None = None  # of a share: where no resample differs, Wilson's interval holds
+    lowest: float = 0.0  # value it can have; the highest is 1
 
 
 def pair_columns(a: Labels, b: Labels) -> Floats:
@@ -129,8 +130,8 @@ def all_counted(totals: Floats) -> Floats:
 
 OF_PAIRS = (
     Statistic("raw agreement", raw_agreement, NO_COMMON, NO_COMMON, all_counted),
-    Statistic("Cohen's kappa", cohen_kappa, CONSTANT, NO_COMMON),
-    Statistic("Krippendorff's alpha", alpha_of_two, ONE_VALUE, NO_COMMON),
+    Statistic("Cohen's kappa", cohen_kappa, CONSTANT, NO_COMMON, lowest=-1.0),
+    Statistic("Krippendorff's alpha", alpha_of_two, ONE_VALUE, NO_COMMON, lowest=-1.0),
     Statistic(
         "positive agreement",
         positive_agreement,
@@ -146,12 +147,12 @@ OF_PAIRS = (
         lambda totals: totals.sum(-1) - totals[..., 0],
     ),
     Statistic("prevalence", prevalence, NO_COMMON, NO_COMMON, all_counted),
-    Statistic("bias", bias, NO_COMMON, NO_COMMON),
+    Statistic("bias", bias, NO_COMMON, NO_COMMON, lowest=-1.0),
 )
 OF_VOTES = (
     Statistic("agreement of two votes", vote_agreement, NO_SECOND_VOTE, NO_SECOND_VOTE),
-    Statistic("Fleiss' kappa", fleiss_kappa, "all votes are the same", NO_SECOND_VOTE),
-    Statistic("Krippendorff's alpha of votes", alpha, "all votes are the same", NO_SECOND_VOTE),
+    Statistic("Fleiss' kappa", fleiss_kappa, "all votes are the same", NO_SECOND_VOTE, lowest=-1.0),
+    Statistic("Krippendorff's alpha of votes", alpha, "all votes are the same", NO_SECOND_VOTE, lowest=-1.0),
 )
 
 

@@ -65,7 +65,7 @@ def error_correlation(totals: Floats) -> Floats:
 
 
 NO_ERRORS = "its votes are never, or always, wrong"
-ERRORS_ALIKE = Statistic("errors in common", error_correlation, NO_ERRORS, "no label has two votes")
+ERRORS_ALIKE = Statistic("errors in common", error_correlation, NO_ERRORS, "no label has two votes", lowest=-1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics.agreement import Statistic
+from discovery.statistics.agreement import Statistic, ratio
 
 Z_95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 
@@ -71,6 +71,7 @@ BATCH_BYTES = 64_000_000
 ENOUGH_DEFINED = 0.95  # of the draws must define the statistic for an interval
 LIMITS = (2.5, 97.5)
 NOTHING_VARIES = "no interval: no two resamples differ"
+SELDOM_DEFINED = "no interval: its value is not defined in {:.0f}\N{NO-BREAK SPACE}% of the resamples"
 
 
 class Resamples:
@@ -106,31 +107,55 @@ def estimate(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
     value = float(statistic.of(totals))
     if np.isnan(value):
         return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
-    interval = _interval(statistic.of(drawn)) or _of_a_share(statistic, value, totals)
-    return _with_interval(value, interval)
+    resampled = statistic.of(drawn)
+    interval = _interval(resampled) or _of_a_share(statistic, value, totals)
+    return _with_interval(value, interval, why_not=_why_no_interval(resampled))
 
 
 def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
-    """Of the features of which it is defined: `totals` are features × columns, `drawn` draws × features × columns."""
+    """Of the features of which it is defined: `totals` are features × columns, `drawn` draws × features × columns.
+
+    The mean of a draw is that of the features which the draw defines: others have no value in it, and the overall
+    value in its place would make the interval too short. Such a mean is biased, towards the frequent features and
+    because the draws of a rare one are skewed. So the interval spans the percentile interval and the same interval
+    after its bias, the mean of the draws less the value, is taken off twice (Efron and Tibshirani 1993, chapter 10).
+    """
     values = statistic.of(totals)
     defined = ~np.isnan(values)
     if not defined.any():
         return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
     value = float(values[defined].mean())
-    varied = statistic.of(drawn[:, defined])
-    # A feature without a value in a draw keeps its overall value: dropping it would bias the mean towards the others.
-    means = np.where(np.isnan(varied), values[defined], varied).mean(1)
-    interval = _interval(means) or _of_a_share(statistic, value, totals[defined].sum(0))
+    means = _mean_of_defined(statistic.of(drawn[:, defined]))
+    interval = _interval(means)
+    if interval:
+        shift = 2 * (float(np.nanmean(means)) - value)
+        low, high = min(interval[0], interval[0] - shift), max(interval[1], interval[1] - shift)
+        interval = max(low, statistic.lowest), min(high, 1.0)
+    else:
+        interval = _of_a_share(statistic, value, totals[defined].sum(0))
     left_out = int((~defined).sum())
-    note = f"the mean of {int(defined.sum())} features; of {left_out} it is not defined" if left_out else ""
-    return _with_interval(value, interval, note)
+    counted = int(defined.sum())
+    note = f"the mean of {counted} feature{'s' * (counted > 1)}; of {left_out} it is not defined" if left_out else ""
+    why_not = "; ".join(filter(None, (_why_no_interval(means), note)))
+    return _with_interval(value, interval, note, why_not=why_not)
 
 
-def _with_interval(value: float, interval: tuple[float, float] | None, note: str = "") -> Estimate:
+def _with_interval(value: float, interval: tuple[float, float] | None, note: str = "", *, why_not: str) -> Estimate:
     if interval is None:
-        return Estimate(value, reason=NOTHING_VARIES)
+        return Estimate(value, reason=why_not)
     low, high = interval
     return Estimate(value, low, high, reason=note)
+
+
+def _mean_of_defined(values: Floats) -> Floats:
+    """Over the last axis, NaN where no value is defined."""
+    defined = ~np.isnan(values)
+    return ratio(np.where(defined, values, 0.0).sum(-1), defined.sum(-1).astype(np.float64))
+
+
+def _why_no_interval(resampled: Floats) -> str:
+    undefined = float(np.isnan(resampled).mean())
+    return SELDOM_DEFINED.format(100 * undefined) if undefined > 1 - ENOUGH_DEFINED else NOTHING_VARIES
 
 
 def _of_a_share(statistic: Statistic, value: float, totals: Floats) -> tuple[float, float] | None:
@@ -173,16 +198,18 @@ Fit = Callable[[NDArray[np.intp]], Floats]  # rows of examples → for each feat
 def refitted(values: Floats, fit: Fit, n: int, rng: np.random.Generator) -> tuple[list[Estimate], Estimate]:
     """Per feature, and the mean over the features of which the share is defined; `values` are those of all examples."""
     drawn = np.stack([fit(rng.integers(0, n, n)) for _ in range(REFITS)])
-    drawn = np.where(np.isnan(drawn), values, drawn)  # a draw that leaves a feature without a value keeps its own
     each = [_estimate(value, draws, n) for value, draws in zip(values.tolist(), drawn.T, strict=True)]
     defined = ~np.isnan(values)
-    return each, _estimate(float(values[defined].mean()), drawn[:, defined].mean(1), n * int(defined.sum()))
+    return each, _estimate(float(values[defined].mean()), _mean_of_defined(drawn[:, defined]), n * int(defined.sum()))
 
 
 def _estimate(value: float, drawn: Floats, trials: int) -> Estimate:
     if np.isnan(value):
         return Estimate.undefined("")
-    deviation = float(drawn.std(ddof=1))
+    known = drawn[~np.isnan(drawn)]
+    if len(known) < ENOUGH_DEFINED * len(drawn):
+        return Estimate(value, reason=_why_no_interval(drawn))
+    deviation = float(known.std(ddof=1))
     if deviation == 0:
         return Estimate(value, *wilson(value * trials, trials)) if trials else Estimate(value, reason=NOTHING_VARIES)
     return Estimate(value, max(0.0, value - T * deviation), min(1.0, value + T * deviation))

@@ -209,7 +209,7 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
         )
     yield from summary.notices
     yield (
-        f"{plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "
+        f"{plural(summary.paid_calls, 'question')} asked, {summary.cached_calls:,} from the store, "
         f"{in_usd(micro_of(summary.cost_usd))}; this run in all {in_usd(micro_of(summary.total_usd))}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -125,7 +126,7 @@ def estimate_rationale(
 
 
 def costs(
-    run: Annotated[str | None, option("RUN", "a run folder, its name or its id (default: all)")] = None,
+    run: Annotated[str | None, option("RUN", "a run folder, its name, its id or the end of it (default: all)")] = None,
     /,
     *,
     output: StoreOutput = STORE,
@@ -178,7 +179,7 @@ def _print_estimate(expected: RunForecast, output: Output) -> None:
 
 COUNTS = {
     "questions": "questions",
-    "paid": "paid_calls",
+    "asked": "paid_calls",  # of which some may be free
     "cached": "cached_calls",
     "requests": "requests",
     "tokens in": "input_tokens",
@@ -188,8 +189,11 @@ SUMS = {"USD": "paid", "unknown": "unknown", "USD saved": "cached_worth"}
 
 
 def _figures(rows: list[Cost]) -> list[str]:
-    counts = [f"{sum(getattr(row, name) for row in rows):,}" for name in COUNTS.values()]
-    return counts + [in_usd(sum(getattr(row, name) for row in rows)).removesuffix(" USD") for name in SUMS.values()]
+    def total(name: str) -> int:
+        return sum(getattr(row, name) for row in rows)
+
+    sums = [in_usd(total(name), at_most=name == "unknown").removesuffix(" USD") for name in SUMS.values()]
+    return [f"{total(name):,}" for name in COUNTS.values()] + sums
 
 
 def saved_by_sharing(rows: list[Cost]) -> str | None:
@@ -199,7 +203,7 @@ def saved_by_sharing(rows: list[Cost]) -> str | None:
         return None
     calls, requests, paid = (sum(getattr(row, name) for row in shared) for name in ("paid_calls", "requests", "paid"))
     return (
-        f"{calls:,} questions shared {requests:,} requests for {in_usd(paid, 2, at_most=True)}; "
+        f"{calls:,} questions shared {requests:,} requests for {in_usd(paid)}; "
         f"asked one by one they would have taken {calls - requests:,} requests more"
     )
 
@@ -223,15 +227,18 @@ def _savings(store: Store, rows: list[Cost]) -> dict[str, Savings]:
 
 
 def _print_costs(rows: list[Cost], savings: dict[str, Savings]) -> None:
+    from store import short_id
+
     table = Table()
-    headings = ("run", "oracle", "kind", *COUNTS, *SUMS)
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < 3 else "right")
+    words = ("run", "began", "oracle", "kind")
+    for heading in (*words, *COUNTS, *SUMS):
+        table.add_column(heading, justify="left" if heading in words else "right")
     for row in rows:
-        table.add_row(f"{row.name} {row.run_id[:8]}", row.oracle, row.kind, *_figures([row]))
+        began = f"{datetime.fromtimestamp(row.started_at, UTC):%Y-%m-%d}"
+        table.add_row(f"{row.name} {short_id(row.run_id)}", began, row.oracle, row.kind, *_figures([row]))
     if len(rows) > 1:
         table.add_section()
-        table.add_row("total", "", "", *_figures(rows))
+        table.add_row("total", "", "", "", *_figures(rows))
     results().print(table)
     if (line := saved_by_sharing(rows)) is not None:
         results().print(line)
@@ -240,7 +247,7 @@ def _print_costs(rows: list[Cost], savings: dict[str, Savings]) -> None:
         for line in sum(more, first).lines():
             results().print(line)
     if calls := sum(row.unknown_calls for row in rows):
-        most = in_usd(sum(row.unknown for row in rows), 6)
+        most = in_usd(sum(row.unknown for row in rows), at_most=True)
         results().print(
             f"the cost of requests for {calls:,} questions is not known: at most {most} more; "
             "`python -m flows store settle` books what the bill shows"

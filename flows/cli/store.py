@@ -114,7 +114,7 @@ def _archive(name: str | None) -> Iterator[Callable[[Sequence[dict[str, Any]]], 
 
 @action(store, "store settle --all --at 0.02 --because 'invoice 4711 of November'")
 def settle(
-    run: Annotated[str | None, option("RUN", "a run folder, its name or its id")] = None,
+    run: Annotated[str | None, option("RUN", "a run folder, its name, its id or the end of it")] = None,
     /,
     *,
     all: Annotated[bool, flag("every run instead of one")] = False,
@@ -127,6 +127,7 @@ def settle(
     from flows.settings import micro, read_usd
     from models import in_usd
     from reports.drawing import plural
+    from store import StoreError, short_id
 
     if (run is None) is not all or (at is not None and nothing):
         raise UsageError("store settle: give a RUN or --all, and at most one of --at and --nothing")
@@ -138,9 +139,11 @@ def settle(
         raise UsageError(f"--at {at} is below 0: give what the bill shows")
     which = None if run is None else Path(run).name
     with _existing(output.store) as opened:
+        if which is not None and not opened.runs.knows(which):
+            raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
         found = opened.settlements.unsettled(which)
         lines = [
-            f"{one.name} {one.run_id[:8]}, {one.oracle}, {one.kind}: {plural(one.calls, 'question')}, "
+            f"{one.name} {short_id(one.run_id)}, {one.oracle}, {one.kind}: {plural(one.calls, 'question')}, "
             f"at most {in_usd(one.micro, 6)}"
             for one in found
         ]

@@ -42,7 +42,7 @@ from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of
-from reports.run import LIVE, LiveRun, RunSummary, without_paths
+from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -134,7 +134,7 @@ def estimate_of(prepared: Prepared) -> list[str]:
 
 def _paid(summary: RunSummary) -> str:
     return (
-        f"cost: {plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "
+        f"cost: {plural(summary.paid_calls, 'question')} asked, {summary.cached_calls:,} from the store, "
         f"{in_usd(micro_of(summary.cost_usd))}"
     )
 
@@ -154,18 +154,21 @@ def run_discovery(
     if prepared.cheap is not None:
         connect(prepared.cheap)
     prepared.check_folder()
-    prepared.set_commands_aside()
-    with recorded_run(
-        store,
-        run_id,
-        prepared.scope,
-        flow="discover",
-        name=prepared.folder.name,
-        dataset=prepared.dataset.name,
-        oracle=prepared.oracle,
-        settings=settings,
-        display=display,
-    ) as run:
+    with (
+        locked(prepared.folder, "discovery"),
+        recorded_run(
+            store,
+            run_id,
+            prepared.scope,
+            flow="discover",
+            name=prepared.folder.name,
+            dataset=prepared.dataset.name,
+            oracle=prepared.oracle,
+            settings=settings,
+            display=display,
+        ) as run,
+    ):
+        prepared.set_commands_aside()
         book = recording(store, run_id, prepared.scope, settings.budget_micro, retry=settings.retry_unusable)
         recorded = recorded_by(prepared.oracle, book)
         first = recorded_by(prepared.cheap, book) if prepared.cheap is not None else None

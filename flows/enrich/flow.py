@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -63,8 +59,8 @@ from reports.enrichment import (
     read_table,
     table_version,
 )
-from reports.run import RunError, TableBusy
-from sources import Example, Rows, examples_in, find_rows, name_of, printable
+from reports.run import RunError, TableBusy, locked
+from sources import Example, Rows, examples_in, find_rows, name_of
 from store import Store, StoreError
 from tasks import probed, publish_enrichment
 
@@ -134,7 +130,6 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
 
 
 RETRIES, RETRY_SECONDS = 2, 300
-MAX_HOLDER_CHARS = 200  # of the line that says who holds a table
 VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are looked for
 
 
@@ -190,7 +185,7 @@ def enrich_with(
     contract = Contract.read(Path(settings.expect)) if settings.expect else Contract()
     out = OutFolder(folder)
     with (
-        locked(folder),
+        locked(folder, "enrichment", TableBusy),
         nullcontext(submit) if submit else local_submit(settings.workers) as how,
         closing(resources or Resources(display)) as resources,
     ):
@@ -346,29 +341,9 @@ class _Job:
         ]
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One writer per table. Raises TableBusy at once where another process holds the lock."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            who = printable(file.read(MAX_HOLDER_CHARS).strip()) or "it does not say which"
-            raise TableBusy(
-                f"another enrichment is writing {folder} ({who}): wait for it, or give another --out"
-            ) from None
-        file.truncate(0)
-        began = datetime.now(UTC).isoformat(timespec="seconds")
-        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {began}")
-        file.flush()
-        yield
-
-
 def table_folder(out: str, *, writable: bool = True) -> OutFolder:
     """The folder of a table that is read. One elsewhere is fetched, while nobody on this machine enriches its copy."""
-    with locked(local_folder(out)) if "://" in out else nullcontext():
+    with locked(local_folder(out), "enrichment", TableBusy) if "://" in out else nullcontext():
         return OutFolder.of(out, SUMMARY, writable=writable, growing=GROWING)
 
 

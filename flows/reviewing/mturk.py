@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from flows.errors import UsageError
 from flows.settings import micro, micro_of
-from models import Money, in_usd
+from models import MAX_PRICE_USD, Money, in_usd
 from store import AnswerRecord, Claimed, Request, Store, new_owner
 from store.review import COLLECTED, PLANNED, POSTED, Hit
 from studio.review import SECRET, TASK, Signer
@@ -60,8 +60,9 @@ class HitTerms:
     keywords: str = "images, labelling, categorisation"
 
     def __post_init__(self) -> None:
-        if self.reward <= 0 or self.reward != round(self.reward, 2):
-            raise UsageError(f"--reward {self.reward}: give whole cents per task, at least 0.01")
+        if not 0 < self.reward <= MAX_PRICE_USD or self.reward != round(self.reward, 2):
+            limits = f"at least 0.01 and at most {MAX_PRICE_USD:,}"
+            raise UsageError(f"--reward {self.reward}: give whole cents per task, {limits}")
         if self.cap <= 0:
             raise UsageError(f"--cap {self.cap}: give the USD that all tasks together may cost")
         if self.assignments is not None and not 1 <= self.assignments <= 100:

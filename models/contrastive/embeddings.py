@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from models.contrastive.pixels import Pixels
 from models.contrastive.vector_file import MAX_KEPT_SIZE, VectorFile, Vectors, kept_size
-from models.local import ModelFiles
+from models.local import ModelFiles, pretrained
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
 
@@ -38,17 +38,15 @@ class Embedder:
         transformers.utils.logging.disable_progress_bar()
         self.name = files.name
         with explained(f"model {files.name!r} cannot be loaded"):
-            source = {"revision": files.revision} if files.revision else {}
-            config = transformers.AutoConfig.from_pretrained(files.location, **source)
+            config = pretrained(transformers.AutoConfig, files)
             if not (hasattr(config, "text_config") and hasattr(config, "vision_config")):
                 raise _not_contrastive(files.name, config.model_type)
-            model = transformers.AutoModel.from_pretrained(files.location, dtype=torch.float32, **source)
+            model = pretrained(transformers.AutoModel, files, dtype=torch.float32)
             if not (hasattr(model, "logit_scale") and hasattr(model, "get_image_features")):
                 raise _not_contrastive(files.name, config.model_type)
             self._model: Any = model.eval()
-            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(files.location, **source)
-            processor = transformers.AutoImageProcessor
-            self._pixels = Pixels(processor.from_pretrained(files.location, backend="pil", **source))
+            self._tokenizer: Any = pretrained(transformers.AutoTokenizer, files)
+            self._pixels = Pixels(pretrained(transformers.AutoImageProcessor, files, backend="pil"))
         self.sigmoid = hasattr(self._model, "logit_bias")
         self.scale = float(self._model.logit_scale.detach().exp())
         self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0

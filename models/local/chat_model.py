@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from models.local.files import ModelFiles
+from models.local.files import ModelFiles, pretrained
 from models.oracle import OracleError, OracleUnavailable
 from models.prompting import ImagePart, Message
 from sources import Example, open_image
@@ -85,13 +85,12 @@ class ChatModel:
         self.name = files.name
         self._device = device
         with explained(f"model {files.name!r} cannot be loaded"):
-            source = {"revision": files.revision} if files.revision else {}
-            config = transformers.AutoConfig.from_pretrained(files.location, **source)
+            config = pretrained(transformers.AutoConfig, files)
             self.sees = _sees(transformers.models.auto.modeling_auto, config, files.name)
             loader = transformers.AutoModelForImageTextToText if self.sees else transformers.AutoModelForCausalLM
             preparer = transformers.AutoProcessor if self.sees else transformers.AutoTokenizer
-            self._processor: Any = preparer.from_pretrained(files.location, **source)
-            model: Any = loader.from_pretrained(files.location, dtype=getattr(torch, dtype), **source)
+            self._processor: Any = pretrained(preparer, files)
+            model: Any = pretrained(loader, files, dtype=getattr(torch, dtype))
             self.model: Any = model.to(device).eval()
         self.tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
         if self.tokenizer is not self._processor:

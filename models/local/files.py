@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from models.oracle import OracleUnavailable, ServerAway
 
+NEEDS_CODE = (
+    "model {!r} comes with code of its own, which is never run: choose a model that transformers has a class for"
+)
 HUB_SECONDS = 10.0  # to learn whether the hub can be reached
 
 
@@ -27,11 +32,36 @@ def find_model(model: str, revision: str | None = None) -> ModelFiles:
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise OracleUnavailable(f"{model!r} holds no model (no config.json): give a folder made by save_pretrained")
+        _refuse_code(folder)
         return ModelFiles(folder.resolve().name, str(folder), None, _content_digest(folder))
     if model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model:
         raise OracleUnavailable(f"there is no folder {model!r}: give the path of a saved model, or a hub id")
     commit = _hub_commit(model, revision)
     return ModelFiles(model, model, commit, commit)
+
+
+def pretrained(loader: Any, files: ModelFiles, **options: Any) -> Any:
+    """What a class of transformers makes of the files; code that comes with a model is never run.
+
+    This is the only caller of `from_pretrained`: without `trust_remote_code` transformers would ask on the terminal
+    whether to run such code. Raises OracleUnavailable where a model cannot be loaded without."""
+    try:
+        return loader.from_pretrained(files.location, revision=files.revision, trust_remote_code=False, **options)
+    except ValueError as error:
+        if "trust_remote_code" in str(error):
+            raise OracleUnavailable(NEEDS_CODE.format(files.name)) from None
+        raise
+
+
+def _refuse_code(folder: Path) -> None:
+    """Raises OracleUnavailable where a configuration names code in the folder, even if it could be left unused."""
+    for path in sorted(folder.glob("*config*.json")):
+        try:
+            config = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue  # the library says what is wrong with it
+        if isinstance(config, dict) and config.get("auto_map"):
+            raise OracleUnavailable(NEEDS_CODE.format(folder.resolve().name))
 
 
 def _content_digest(folder: Path) -> str:

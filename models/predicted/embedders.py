@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discovery import Closeness
 from models.contrastive import SHIPPED, Embedder, Pixels, VectorFile, Vectors, batches, explained, opened_pictures
-from models.local import ModelFiles, find_model
+from models.local import ModelFiles, find_model, pretrained
 from models.oracle import OracleUnavailable
 from sources import Example
 
@@ -104,7 +104,7 @@ def embedder_of(
     files = find_model(model)
     transformers: Any = import_module("transformers")
     with explained(f"model {files.name!r} cannot be loaded"):
-        config = transformers.AutoConfig.from_pretrained(files.location, revision=files.revision)
+        config = pretrained(transformers.AutoConfig, files)
     if hasattr(config, "text_config") and hasattr(config, "vision_config"):
         return StoredVectors(_Contrastive(files), cache)
     return StoredVectors(_Vision(files) if pictures else _Sentences(files), cache)
@@ -141,7 +141,7 @@ class _Loaded:
         transformers.utils.logging.disable_progress_bar()
         self._files, self._transformers = files, transformers
         with explained(f"model {files.name!r} cannot be loaded"):
-            self._model: Any = transformers.AutoModel.from_pretrained(files.location, revision=files.revision).eval()
+            self._model: Any = pretrained(transformers.AutoModel, files).eval()
         config = self._model.config
         self.size = int(getattr(config, "hidden_size", 0) or getattr(config, "hidden_sizes", [0])[-1])
         self.name = f"{files.name}-{files.version}"
@@ -161,9 +161,7 @@ class _Sentences(_Loaded):
     def __init__(self, files: ModelFiles) -> None:
         super().__init__(files)
         with explained(f"model {files.name!r} has no tokenizer for texts"):
-            self._tokenizer: Any = self._transformers.AutoTokenizer.from_pretrained(
-                files.location, revision=files.revision
-            )
+            self._tokenizer: Any = pretrained(self._transformers.AutoTokenizer, files)
         self._first_token = _pools_first_token(Path(files.location))
         positions = getattr(self._model.config, "max_position_embeddings", 512)
         self._length = min(int(positions), 512)
@@ -199,8 +197,7 @@ class _Vision(_Loaded):
     def __init__(self, files: ModelFiles) -> None:
         super().__init__(files)
         with explained(f"model {files.name!r} takes no pictures"):
-            processor = self._transformers.AutoImageProcessor
-            self._pixels = Pixels(processor.from_pretrained(files.location, revision=files.revision, backend="pil"))
+            self._pixels = Pixels(pretrained(self._transformers.AutoImageProcessor, files, backend="pil"))
 
     def embed(self, examples: Sequence[Example]) -> Vectors:
         import torch
@@ -304,9 +301,8 @@ def sentence_closeness() -> Closeness | None:
     def loaded() -> tuple[Any, Any]:  # only when it is first asked: that takes seconds
         transformers: Any = import_module("transformers")
         transformers.utils.logging.disable_progress_bar()
-        folder = package.get_model_path()
-        model = transformers.AutoModel.from_pretrained(folder).eval()
-        return transformers.AutoTokenizer.from_pretrained(folder), model
+        files = find_model(str(package.get_model_path()))
+        return pretrained(transformers.AutoTokenizer, files), pretrained(transformers.AutoModel, files).eval()
 
     @lru_cache(maxsize=4096)
     def embedding(name: str) -> torch.Tensor:

@@ -79,9 +79,10 @@ def advice(study: Study, reference: Reference) -> list[Advice]:
 
 
 def _advice(study: Study, reference: Reference, model: Rater, people: Rater) -> Advice:
-    labels = _labels(study, reference, model, people)
+    reason = _why_no_advice(reference, people)
+    labels = None if reason else _labels(study, reference, model, people)
     if labels is None:
-        reason = "no label has a model's vote, a person's vote and something to be measured against"
+        reason = reason or "no label has a model's vote, a person's vote and something to be measured against"
         return Advice(
             model.name,
             people.name,
@@ -102,8 +103,17 @@ def _advice(study: Study, reference: Reference, model: Rater, people: Rater) -> 
         confirmed=_confirmed(study, labels) if best else None,
         wanted=study.accuracy,
         labels=len(labels.example),
-        notes=_notes(reference, labels, model, people),
+        notes=_notes(labels, model),
     )
+
+
+def _why_no_advice(reference: Reference, people: Rater) -> str:
+    """What is right by definition, or has no price, can be weighed against nothing."""
+    if reference.kind == "people":
+        return f"{people.name}'s own majority is what labels are measured against, so its votes are right by definition"
+    if people.usd_per_vote == 0:
+        return f"votes of {people.name} have no price here: give them one (?price=USD) to weigh cost"
+    return ""
 
 
 def _labels(study: Study, reference: Reference, model: Rater, people: Rater) -> _Labels | None:
@@ -218,15 +228,7 @@ def _key(setting: Setting) -> tuple[str, int, int, bool]:
     return setting.kind, setting.model_votes, setting.people_votes, setting.escalated == 1
 
 
-def _notes(reference: Reference, labels: _Labels, model: Rater, people: Rater) -> tuple[str, ...]:
-    notes = []
-    if reference.kind == "people":
-        notes.append(
-            f"Measured against {people.name}'s own majority: all its votes are right by definition, so people look "
-            "better here than they are."
-        )
+def _notes(labels: _Labels, model: Rater) -> tuple[str, ...]:
     if labels.doubt is None:
-        notes.append(f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt.")
-    if people.usd_per_vote == 0:
-        notes.append(f"Votes of {people.name} cost nothing here: give them a price (?price=USD) to weigh cost.")
-    return tuple(notes)
+        return (f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt.",)
+    return ()

@@ -108,8 +108,9 @@ def _methods(study: Study, reference: Reference) -> str:
         f"Labels were measured against {reference.words}.",
         f"Intervals are 95 % percentile bootstrap intervals over examples ({study.draws:,} draws, all features of an "
         "example resampled together), Wilson intervals where no resample differs; overall figures are means over the "
-        "features of which the statistic is defined. Agreement is given as Cohen's kappa, Fleiss' kappa (votes pooled "
-        "where their numbers differ) and Krippendorff's alpha for nominal data.",
+        "features of which the statistic is defined, and their intervals also span the bias-corrected ones. Agreement "
+        "is given as Cohen's kappa, Fleiss' kappa (votes pooled where their numbers differ) and Krippendorff's alpha "
+        "for nominal data.",
     ]
     if len(study.raters) > 1 and study.people is not None:
         sentences.append(

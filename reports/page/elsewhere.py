@@ -21,7 +21,7 @@ def markdown_of(findings: Findings, dataset: Dataset, lines: Iterable[str], curv
     examples = [
         [by_id.get(findings.ids[row]) for row in np.flatnonzero(feature.labels == 1)[:PICTURES]] for feature in shown
     ]
-    written = [*(f"- {_plain(line)}" for line in lines), ""]
+    written = [*(f"- {plain_markdown(line)}" for line in lines), ""]
     written += [f"![how they were found]({curves})", ""] if curves else []
     written += ["| feature | definition | has it | examples |", "|---|---|---|---|"]
     written += [_row(feature, pictured) for feature, pictured in zip(shown, examples, strict=True)]
@@ -33,14 +33,14 @@ def markdown_of(findings: Findings, dataset: Dataset, lines: Iterable[str], curv
 def _row(found: FoundFeature, examples: list[Example | None]) -> str:
     pictures = [f"![]({_data_url(picture)})" for picture in thumbnails(examples, SIDE) if picture] if examples else []
     share = f"{found.positives:,} of {found.labelled:,}"
-    return f"| {_plain(found.name)} | {_plain(found.definition)} | {share} | {' '.join(pictures)} |"
+    return f"| {plain_markdown(found.name)} | {plain_markdown(found.definition)} | {share} | {' '.join(pictures)} |"
 
 
 def _data_url(picture: str) -> str:
     return f"data:{MIME};base64,{picture}"
 
 
-def _plain(text: str) -> str:
+def plain_markdown(text: str) -> str:
     """What Markdown or HTML would take for a mark is shown as it is."""
     escaped = html.escape(" ".join(text.split()))
     return "".join(f"\\{letter}" if letter in "\\`*_{}[]()#+!|~" else letter for letter in escaped)

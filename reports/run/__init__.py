@@ -3,7 +3,15 @@
 from reports.run.answers import AnsweredComparison, VoteCounts
 from reports.run.attributes import Attribute, Value, relinked
 from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
-from reports.run.files import RunError, TableBusy, check_replaceable, check_writable, replace_file, replaced_folder
+from reports.run.files import (
+    RunError,
+    TableBusy,
+    check_replaceable,
+    check_writable,
+    locked,
+    replace_file,
+    replaced_folder,
+)
 from reports.run.findings import (
     COMPLEMENT,
     KNOWN,

@@ -9,11 +9,15 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
+
+from sources import printable
 
 UNFINISHED = ".twothirds"  # suffix of the hidden names
 EXPORTED = re.compile(
@@ -22,6 +26,7 @@ EXPORTED = re.compile(
 )
 CARD_TAG = b'"twothirds"'  # in the head of an exported folder's card
 CARD_HEAD_BYTES = 4096
+MAX_HOLDER_CHARS = 200  # of the line that says who holds a folder
 
 
 class RunError(Exception):
@@ -40,6 +45,25 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise RunError(f"cannot write to {folder} ({error.strerror}): give another folder with --out") from None
+
+
+@contextmanager
+def locked(folder: Path, writer: str, busy: type[RunError] = RunError) -> Iterator[None]:
+    """One writer per folder, such as a discovery; the lock of a process that dies is free. Raises `busy` at once where
+    another process holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            who = printable(file.read(MAX_HOLDER_CHARS).strip()) or "it does not say which"
+            raise busy(f"another {writer} is writing {folder} ({who}): wait for it, or give another --out") from None
+        file.truncate(0)
+        began = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {began}")
+        file.flush()
+        yield
 
 
 def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:

@@ -18,6 +18,9 @@ from sources.errors import DatasetError, Unreadable
 
 VARIABLE = "TWOTHIRDS_PRIVATE_HOSTS"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NOT_PUBLIC = [  # site-local, IPv4-compatible, local-use NAT64, documentation, segment routing
+    ipaddress.ip_network(block) for block in ("fec0::/10", "::/96", "64:ff9b:1::/48", "3fff::/20", "5f00::/16")
+]
 
 
 class PrivateAddress(Unreadable):
@@ -72,6 +75,8 @@ def is_public(address: str) -> bool:
         if found in _NAT64:
             inner.append(ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF))
         if not all(is_public(str(part)) for part in inner if part is not None):
+            return False
+        if any(found in block for block in _NOT_PUBLIC):  # some of which Python takes for global
             return False
         found = found.ipv4_mapped or found
     return found.is_global and not found.is_multicast

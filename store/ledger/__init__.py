@@ -10,6 +10,6 @@ from store.ledger.housekeeping import Housekeeping
 from store.ledger.keys import KEY_LENGTH, identity_digest, key_prefix, ledger_key
 from store.ledger.owners import is_dead, new_owner
 from store.ledger.rates import Rate, Rates
-from store.ledger.runs import ActiveRun, Runs
+from store.ledger.runs import ActiveRun, Runs, short_id
 from store.ledger.settlements import Settlements
 from store.packed import AnswerRecord, StoredAnswer

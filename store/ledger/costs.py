@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, or_, select, true
+from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, select
 
 from store.ledger.books import COUNTED
-from store.ledger.runs import RunRepository
+from store.ledger.runs import RunRepository, called
 from store.packed import latest_packed
 from store.schema import PAID, PROBE, answers, charges, cost_totals, identities, runs, scopes, storable
 from store.transactions import reads
@@ -33,6 +33,7 @@ class Cost:
     unknown_calls: int = 0  # of which a request was sent and never reported its cost: it may have been charged
     unknown: int = 0  # the most that those requests may have cost
     questions: int = 0
+    started_at: float = 0.0  # when the run began, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Totals:
     unknown: int = 0
 
 
-_LINES = select(cost_totals, runs.c.run_id, runs.c.name).join(runs, runs.c.id == cost_totals.c.run)
+_LINES = select(cost_totals, runs.c.run_id, runs.c.name, runs.c.started_at).join(runs, runs.c.id == cost_totals.c.run)
 _earlier = charges.alias("earlier")
 # Only charges of questions that were asked again are looked at: there are few, and an index holds them.
 _PAID_AGAIN = (
@@ -116,8 +117,8 @@ class Costs(RunRepository):
 
     @reads
     def lines(self, connection: Connection, run: str | None = None) -> list[Cost]:
-        """By run, oracle and kind: of the run with that id, of all runs with that name, or of every run."""
-        chosen = true() if run is None else or_(runs.c.run_id == run, runs.c.name == run)
+        """By run, oracle and kind: of the runs that are called so (see `called`), or of every run."""
+        chosen = called(run)
         again = {tuple(at): calls for *at, calls in connection.execute(_PAID_AGAIN.where(chosen))}
         lines = {}
         for row in connection.execute(_LINES.where(chosen)):
@@ -125,5 +126,6 @@ class Costs(RunRepository):
             if any(counts.values()):
                 at = (row.run, row.oracle, row.kind)
                 questions = row.paid_calls + row.cached_calls - again.get(at, 0)
-                lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, questions=questions)
+                about = {"questions": questions, "started_at": row.started_at}
+                lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, **about)
         return [lines[at] for at in sorted(lines)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Connection, bindparam, delete, exists, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, or_, select, true, update
 
 from store.errors import StoreError
 from store.ledger.books import CHARGE, Charge, book, locked_balance
@@ -17,6 +17,22 @@ from store.sql import insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
 
 _MOVE = update(charges).where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+
+
+SHORT = 8  # characters of an id that people are shown
+
+
+def short_id(run_id: str) -> str:
+    """The last digits: the first ones of ids that a scheduler made at once are the same, for they are the time."""
+    return run_id[-SHORT:]
+
+
+def called(run: str | None) -> ColumnElement[bool]:
+    """Chooses the run with that id or short id, all runs with that name, or every run."""
+    if run is None:
+        return true()
+    short = [runs.c.run_id.endswith(run, autoescape=True)] if len(run) == SHORT else []
+    return or_(runs.c.run_id == run, runs.c.name == run, *short)
 
 
 class RunRow(NamedTuple):
@@ -119,6 +135,11 @@ class Runs(Repository):
         joined = select(*columns, scopes.c.scope).join(scopes, scopes.c.id == runs.c.scope)
         ordered = joined.order_by(runs.c.started_at.desc(), runs.c.id.desc())
         return [dict(row) for row in connection.execute(ordered).mappings()]
+
+    @reads
+    def knows(self, connection: Connection, run: str) -> bool:
+        """Whether any run is called so."""
+        return connection.execute(select(runs.c.id).where(called(run)).limit(1)).first() is not None
 
     @reads
     def latest(self, connection: Connection, scopes_named: Sequence[str]) -> list[RunState]:

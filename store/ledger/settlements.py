@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, cast, func, insert, or_, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, cast, func, insert, select, update
 
 from store.errors import StoreError
 from store.ledger.books import CHARGE, Charge, book, locked_balance
-from store.ledger.runs import RunRepository
+from store.ledger.runs import RunRepository, called
 from store.schema import PAID, UNKNOWN, charges, runs, settlements
 from store.transactions import reads, writes
 
@@ -45,12 +45,12 @@ _CLEAR = (
 class Settlements(RunRepository):
     @reads
     def unsettled(self, connection: Connection, run: str | None = None) -> list[Unsettled]:
-        """By run, oracle and kind: of the run with that id, of all runs with that name, or of every run."""
+        """By run, oracle and kind: of the runs that are called so (see `called`), or of every run."""
         columns = (runs.c.run_id, runs.c.name, charges.c.oracle, charges.c.kind)
         summed = select(
             *columns, func.count().label("calls"), cast(func.sum(charges.c.in_doubt), BigInteger).label("micro")
         )
-        chosen = summed.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, *_of(run))
+        chosen = summed.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, called(run))
         grouped = chosen.group_by(runs.c.id, *columns).order_by(runs.c.id, *columns)
         return [Unsettled(**row) for row in connection.execute(grouped).mappings()]
 
@@ -59,7 +59,7 @@ class Settlements(RunRepository):
         """Book `cost` in place of all that is in doubt, spread over it, and log each. Raises StoreError where that is
         more than the bounds allow."""
         query = select(*CHARGE)
-        found = query.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, *_of(run))
+        found = query.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, called(run))
         for scope in sorted({row.scope for row in connection.execute(found)}):
             locked_balance(connection, scope)
         locked = found.order_by(charges.c.key, charges.c.fence).with_for_update(of=charges)
@@ -82,10 +82,6 @@ class Settlements(RunRepository):
             connection.execute(insert(settlements), logged)
             book(connection, [(row, row._replace(in_doubt=0, cost=row.cost + part)) for row, part in pairs])
         return Settlement(len(rows), before, cost)
-
-
-def _of(run: str | None) -> Sequence[ColumnElement[bool]]:
-    return () if run is None else (or_(runs.c.run_id == run, runs.c.name == run),)
 
 
 def _spread(total: int, weights: Sequence[int]) -> list[int]:

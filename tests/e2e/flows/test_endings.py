@@ -17,11 +17,12 @@ from prefect.client.schemas.objects import State
 from flows.__main__ import main
 from flows.discover.flow import discover_flow
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_flow, locked, nightly_flow
+from flows.enrich.flow import enrich_flow, nightly_flow
 from flows.enrich.rediscover import rediscover_flow
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.prefect_api.endings import BUDGET, DATASET_MISSING, SERVER_DOWN, TABLE_BUSY, WAITING
 from flows.prefect_api.history import send_history
+from reports.run import TableBusy, locked
 from store import Store
 from tasks import label_batch
 from tests.support.fake_openai import FakeOpenAI
@@ -76,7 +77,7 @@ def test_a_run_logs_start_plan_skipped_cost_and_end(prefect_client: SyncPrefectC
     world.write()
     state = ended(enrich_flow, of_table(world, oracle="simulated?price=0.001"))
     log = logged(prefect_client, run_of(state), "ends as Completed")
-    for wanted in ("starts: ", "plan: 3 features", "skipped e000005: ", "33 labels asked", "33 questions paid"):
+    for wanted in ("starts: ", "plan: 3 features", "skipped e000005: ", "33 labels asked", "33 questions asked"):
         assert wanted in log, log
     assert events(prefect_client, "twothirds.run.completed", run_of(state))
     settings = {"dataset": world.spec, "oracle": "simulated?price=0.001", "queries": 2, "votes": 1}
@@ -151,7 +152,7 @@ def test_what_is_a_state_of_the_world_has_its_state_and_no_traceback(
     state = ended(enrich_flow, of_table(world, oracle=nobody))
     assert (state.type.value, state.name) == (SERVER_DOWN.type, SERVER_DOWN.name)
     assert "Traceback" not in logged(prefect_client, run_of(state), "ends as ServerDown")
-    with locked(world.folder / "out"):
+    with locked(world.folder / "out", "enrichment", TableBusy):
         state = ended(enrich_flow, of_table(world))
     assert (state.type.value, state.name) == (TABLE_BUSY.type, TABLE_BUSY.name)
     assert f"process {os.getpid()} on " in (state.message or "")
@@ -159,7 +160,7 @@ def test_what_is_a_state_of_the_world_has_its_state_and_no_traceback(
 
 def test_only_what_may_get_better_is_tried_again(prefect_client: SyncPrefectClient, world: World) -> None:
     flow = nightly_flow.with_options(retry_delay_seconds=0.1)
-    with locked(world.folder / "out"):
+    with locked(world.folder / "out", "enrichment", TableBusy):
         state = ended(flow, of_table(world))
     assert state.name == TABLE_BUSY.name
     states = [one.name for one in prefect_client.read_flow_run_states(run_of(state))]

@@ -198,6 +198,8 @@ def test_a_name_is_judged_by_every_address_that_would_be_connected_to(
             for own in ("100.64.0.1", "224.0.0.1", "255.255.255.255", "::1", "::", "fd00::1", "fe80::1%eth0")
         ),
         *((own, False) for own in ("::ffff:127.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "ff02::1", "nonsense")),
+        *((own, False) for own in ("fec0::1", "feff::1", "::8.8.8.8", "::10.0.0.1", "64:ff9b:1::808:808")),
+        *((own, False) for own in ("3fff::1", "3fff:fff::1", "5f00::1")),
     ],
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:

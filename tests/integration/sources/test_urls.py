@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,7 +133,7 @@ def test_a_missing_package_is_named(tmp_path: Path, spec: str, package: str) -> 
         ("zip://own.png::{folder}/own.zip", "may not name a file of this machine"),
         ("zip://own.png::file://{folder}/own.zip", "may not name a file of this machine"),
         ("{folder}/own.png", "missing file"),
-        ("../own.png", "missing file"),
+        ("../own.png", "may not name 'memory://own.png'"),
         ("own.png::{folder}/own.zip", "would lead out of the data set"),
         ("reference://own.png::memory://refs.json", "of the kind 'reference'"),
         ("simplecache::memory://d/near.png", "of the kind 'simplecache'"),
@@ -151,3 +153,58 @@ def test_a_table_from_elsewhere_names_no_file_of_this_machine_and_no_strange_add
     data = load_dataset("memory://d/t.csv")
     assert ids(data) == ["near"]
     assert reason in reasons(data)["far"]
+
+
+ELSEWHERE = [
+    "s3://my-private-bucket/a.png",
+    "s3a://my-private-bucket/a.png",
+    "gs://my-private-bucket/a.png",
+    "hf://datasets/me/private/a.png",
+    "memory://private/a.png",
+    "memory://pub/../private/a.png",
+    "../private/a.png",
+    "zip://a.png::memory://private/z.zip",
+]
+
+
+@pytest.mark.parametrize("row", ELSEWHERE)
+def test_a_table_from_elsewhere_names_its_own_bucket_and_no_other(
+    memory: fsspec.AbstractFileSystem, tmp_path: Path, row: str
+) -> None:
+    image = draw(tmp_path / "a.png").read_bytes()
+    for path in ("/pub/a.png", "/private/a.png"):
+        memory.pipe(path, image)
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr("a.png", image)
+    memory.pipe("/private/z.zip", (tmp_path / "z.zip").read_bytes())
+    memory.pipe("/pub/t.csv", f"id,image\nbeside,a.png\nown,memory://pub/a.png\nother,{row}\n".encode())
+    data = load_dataset("memory://pub/t.csv")
+    assert ids(data) == ["beside", "own"]
+    assert re.fullmatch(
+        r"a table from elsewhere may not name '\S+', which is read with your keys: "
+        r"download the image, or set TWOTHIRDS_BUCKETS=\S+ if you trust its author",
+        reasons(data)["other"],
+    )
+
+
+def test_a_variable_allows_more_buckets(
+    memory: fsspec.AbstractFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.pipe("/other/a.png", draw(tmp_path / "a.png").read_bytes())
+    memory.pipe("/pub/t.csv", b"id,image\na,memory://other/a.png\nb,s3://my-private-bucket/a.png\n")
+    monkeypatch.setenv("TWOTHIRDS_BUCKETS", "gs://pets, memory://other/")
+    data = load_dataset("memory://pub/t.csv")
+    assert ids(data) == ["a"]
+    assert "'s3://my-private-bucket'" in reasons(data)["b"]
+
+
+@pytest.mark.parametrize("row", ["az://pets/a.png", "az://pets/t.parquet#image[0]"])
+def test_a_row_whose_kind_of_address_has_no_package_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "adlfs", None)
+    draw(tmp_path / "a.png")
+    (tmp_path / "t.csv").write_text(f"id,image\nnear,a.png\nfar,{row}\n")
+    data = load_dataset(str(tmp_path / "t.csv"))
+    assert ids(data) == ["near"]
+    assert "needs a package that is not installed: pip install adlfs" in reasons(data)["far"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,9 +15,9 @@ from store.schema import settlements
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
 
 
-def lose(store: Store, keys: list[str], in_doubt: int) -> None:
+def lose(store: Store, keys: list[str], in_doubt: int, run_id: str = "run-1") -> None:
     """Sent, and never heard of."""
-    granted = claim(store, keys, price=PRICE)
+    granted = claim(store, keys, run_id=run_id, price=PRICE)
     assert store.claims.mark_leaving("owner-1", dict.fromkeys(granted.granted, in_doubt)) == set(keys)
     assert store.claims.abandon("owner-1", keys) == in_doubt * len(keys)
 
@@ -83,3 +85,46 @@ def test_the_command_lists_what_is_unknown_books_the_bill_and_wants_a_reason(
     assert store.runs.spent(SCOPE) == (3, 0)
     assert main(command) == 0
     assert capsys.readouterr().out == "the cost of every question is known\n"
+
+
+AT_ONCE = ["01999999-0000-7000-8000-0000aaaa1111", "01999999-0000-7000-8000-0000bbbb2222"]
+
+
+def test_a_run_that_does_not_exist_is_refused_and_settles_nothing(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(store)
+    lose(store, ["a"], PRICE // 4)
+    for more in ([], ["--nothing", "--because", "a bill"]):
+        assert main(["store", "settle", "run-2", "--store", store_url, *more]) != 0
+        printed = capsys.readouterr()
+        assert "no run 'run-2' in this store: `python -m flows costs` lists those that are" in printed.err
+        assert printed.out == ""
+    assert store.runs.spent(SCOPE) == (PRICE // 4, 0)
+
+
+def test_runs_that_were_made_at_once_are_told_apart_and_settled_by_their_short_ids(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    for run_id, key in zip(AT_ONCE, "ab", strict=True):
+        begin(store, run_id, name="night")
+        lose(store, [key], PRICE // 4, run_id)
+    assert main(["costs", "--store", store_url]) == 0
+    printed = capsys.readouterr().out
+    assert "began" in printed
+    for run_id in AT_ONCE:
+        [line] = [line for line in printed.splitlines() if f"night {run_id[-8:]}" in line]
+        assert re.search(r"│ \d{4}-\d\d-\d\d │", line)
+    command = ["store", "settle", AT_ONCE[1][-8:], "--store", store_url, "--nothing", "--because", "a bill"]
+    assert main(command) == 0
+    assert "night bbbb2222" in capsys.readouterr().out
+    assert [one.run_id for one in store.settlements.unsettled()] == AT_ONCE[:1]
+    assert main(["costs", AT_ONCE[0][-8:], "--store", store_url, "--json"]) == 0
+    assert [line["run_id"] for line in json.loads(capsys.readouterr().out)] == AT_ONCE[:1]
+
+
+def test_short_ids_are_no_patterns(store: Store) -> None:
+    begin(store, AT_ONCE[0])
+    assert store.runs.knows(AT_ONCE[0][-8:])
+    assert not any(store.runs.knows(wrong) for wrong in ("%" * 8, "_" * 8, "1111", AT_ONCE[0][:8]))

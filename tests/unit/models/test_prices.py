@@ -183,3 +183,17 @@ def test_text_tokens_are_an_upper_bound() -> None:
     assert most_text_tokens("plain words of a text") >= 5
     assert most_text_tokens("犬" * 10) == 30
     assert most_text_tokens("$%&/()=?!#" * 3) == 30
+
+
+@pytest.mark.parametrize("price", ["1e12,0", "0,1000001", "1,1,1e999999999"])
+def test_a_price_whose_sums_the_store_cannot_hold_is_refused(tmp_path: Path, price: str) -> None:
+    with pytest.raises(OracleError, match="at most 1,000,000 USD per million tokens can be counted"):
+        parse_price(price)
+    (tmp_path / "prices.json").write_text(json.dumps({"m": {"input": 1e12, "output": 0}}))
+    with pytest.raises(OracleError, match=r"price of 'm' in .*: at most 1,000,000 USD"):
+        read_prices(tmp_path / "prices.json")
+
+
+def test_the_highest_price_counts_the_largest_request_exactly() -> None:
+    highest = parse_price("1000000,1000000")
+    assert bound(highest, Tokens(10**6, 10**6)) == 2 * 10**12

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,7 +19,7 @@ from flows.discover.settings import DiscoverSettings
 from reports import Run
 from reports.compare import write_comparison
 from reports.run import RunError
-from store import Store
+from store import Store, StoreError
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World
 
@@ -181,3 +183,35 @@ def test_what_a_run_tells_of_itself_is_its_own(world: World, monkeypatch: pytest
     assert (own.summary.paid_calls, own.summary.cached_calls) == (own.summary.paid_calls, 0)
     with Store.open(store) as opened:
         assert own.summary.paid_calls == opened.costs.totals(own.summary.run_id).paid_calls > 0
+
+
+def test_a_second_discovery_in_the_folder_is_refused_while_the_first_runs(world: World) -> None:
+    second = prepared(world)
+    refusals = []
+
+    def meanwhile(*_: object) -> None:
+        with pytest.raises(
+            RunError, match=r"another discovery is writing .*run \(process \d+ on .*\): wait for it"
+        ) as one:
+            run_discovery(second, run_id="second")
+        refusals.append(str(one.value))
+
+    run_discovery(prepared(world), run_id="first", on_round=meanwhile)
+    assert refusals
+    assert Run(second.folder).summary.run_id == "first"
+    with (
+        Store.open(str(world.folder / "store.sqlite")) as opened,
+        pytest.raises(StoreError, match="run second is not in the store"),
+    ):
+        opened.costs.totals("second")
+    run_discovery(second, run_id="second")
+
+
+def test_a_discovery_that_was_killed_does_not_hold_its_folder(world: World) -> None:
+    folder = prepared(world).folder
+    program = "import os, sys; from pathlib import Path; from reports.run import locked\n"
+    program += "with locked(Path(sys.argv[1]), 'discovery'): os.kill(os.getpid(), 9)"
+    killed = subprocess.run([sys.executable, "-c", program, str(folder)], check=False)
+    assert killed.returncode == -9
+    assert (folder / ".lock").read_text(encoding="utf-8").startswith("process ")
+    run_discovery(prepared(world), run_id="next")

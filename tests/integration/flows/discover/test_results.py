@@ -87,9 +87,9 @@ def test_the_terminal_counts_as_features_csv_does(
     row = pd.read_csv(tmp_path / "run" / "features.csv").iloc[0]
     assert f" {row.positives}/101 " in printed
     assert "1 feature, 1 interesting and distinct, from 1 query;" in printed
-    assert "102 questions paid, 0 from the store, 0.1020 USD; this run in all 0.1020 USD" in printed
+    assert "102 questions asked, 0 from the store, 0.1020 USD; this run in all 0.1020 USD" in printed
     assert main(command) == 0
-    assert "0 questions paid, 102 from the store, 0.0000 USD; this run in all 0.1020 USD" in capsys.readouterr().out
+    assert "0 questions asked, 102 from the store, 0.0000 USD; this run in all 0.1020 USD" in capsys.readouterr().out
 
 
 def test_distinct_is_what_the_documentation_says(tmp_path: Path) -> None:

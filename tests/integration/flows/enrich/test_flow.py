@@ -15,11 +15,10 @@ import pytest
 
 from flows.enrich import batches
 from flows.enrich.batches import Batch, Labeller, Resources
-from flows.enrich.flow import locked
 from flows.enrich.settings import EnrichSettings
 from flows.progress import Display
 from models import Feature
-from reports.run.files import RunError
+from reports.run import RunError, TableBusy, locked
 from sources import Example, iter_examples
 from store import Store
 from tests.support.growing_worlds import World, night, table
@@ -167,7 +166,8 @@ def test_a_feature_that_has_become_frequent_is_marked(tmp_path: Path) -> None:
 
 
 def test_two_enrichments_do_not_write_one_table_at_once(world: World) -> None:
-    with locked(world.folder / "out"), pytest.raises(RunError, match="another enrichment is writing"):
+    writing = locked(world.folder / "out", "enrichment", TableBusy)
+    with writing, pytest.raises(RunError, match="another enrichment is writing"):
         night(world)
 
 

@@ -132,6 +132,10 @@ def test_no_more_is_asked_than_the_budget_allows(store: Store) -> None:
     [
         ("human?price=much", "price='much' is not a sum in USD"),
         ("human?hourly=-3", "must not be negative"),
+        ("human?hourly=1e11", "hourly='1e11' is too large: give at most 1,000,000 USD"),
+        ("simulated?price=1e12", "price='1e12' is too large: give a sum below 1,000,000,000,000 USD"),
+        ("simulated?price=1e999999999", "is too large"),
+        ("openai:m?price=1e12,1e12", "at most 1,000,000 USD per million tokens can be counted"),
         ("human?wage=3", "unknown parameter 'wage': choose among deadline, priority, about, avoid, skips"),
         ("human?skips=0", "skips must be at least 1"),
     ],

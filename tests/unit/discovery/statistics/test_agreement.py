@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -27,7 +28,7 @@ from discovery.statistics.agreement import (
     raw_agreement,
     vote_columns,
 )
-from discovery.statistics.intervals import Resamples, estimates
+from discovery.statistics.intervals import Estimate, Resamples, estimates
 from tests.support.made_votes import annotated, joint, made_truth
 from tests.support.slow import slow
 
@@ -125,6 +126,64 @@ def test_intervals_over_features_hold_the_mean_of_the_features() -> None:
         assert found.high is not None
         held += bool(found.low <= wanted <= found.high)
     assert 0.9 <= held / 200 <= 0.99
+
+
+CAREFUL, USUAL, HASTY = (0.9, 0.99), (0.8, 0.97), (0.6, 0.97)
+
+
+@pytest.mark.parametrize(
+    ("examples", "shares", "rater"),
+    [
+        (40, (0.05,) * 6, USUAL),
+        *slow(
+            (40, (0.05,) * 6, CAREFUL),
+            (40, (0.05,) * 12, HASTY),
+            (40, (0.1,) * 3, USUAL),
+            (40, (0.05, 0.1, 0.2, 0.4, 0.5), USUAL),
+            (100, (0.05,) * 6, USUAL),
+            (200, (0.03,) * 10, USUAL),
+            (40, (0.3,) * 6, USUAL),
+        ),
+    ],
+)
+def test_intervals_over_rare_features_hold_their_mean_kappa(
+    examples: int, shares: tuple[float, ...], rater: tuple[float, float]
+) -> None:
+    """Many resamples leave out all the yes of a rare feature, and its kappa is not defined in them."""
+    kappa = OF_PAIRS[1]
+    true = np.array([float(cohen_kappa(joint(share, rater, rater))) for share in shares])
+    held = []
+    for seed in range(300):
+        rng = np.random.default_rng([seed, 3])
+        votes = [annotated(rng, made_truth(rng, examples, share), [rater, rater]) for share in shares]
+        columns = np.stack([pair_columns(cast[:, 0], cast[:, 1]) for cast in votes], axis=1)
+        found = estimates([kappa], columns, Resamples(examples, seed, 200))[1][kappa.name]
+        if found.low is None or found.high is None:
+            continue
+        defined = ~np.isnan(cohen_kappa(columns.sum(0)))
+        held.append(bool(found.low <= true[defined].mean() <= found.high))
+    assert len(held) >= 295
+    assert 0.92 <= np.mean(held) <= 0.99
+
+
+def test_the_reason_for_no_interval_is_the_true_one() -> None:
+    kappa = OF_PAIRS[1]
+    rare = np.zeros(40, np.int8)
+    rare[0] = 1
+    varied = np.array([0, 1] * 20, np.int8)
+
+    def of(*pairs: tuple[np.ndarray, np.ndarray]) -> tuple[Estimate, Estimate]:
+        columns = np.stack([pair_columns(a, b) for a, b in pairs], axis=1)
+        each, overall = estimates([kappa], columns, Resamples(40, 0, 200))
+        return each[0][kappa.name], overall[kappa.name]
+
+    feature, overall = of((rare, rare))
+    assert (feature.value, feature.low) == (1.0, None)
+    assert re.fullmatch(r"no interval: its value is not defined in \d\d\s% of the resamples", feature.reason)
+    assert overall.reason == feature.reason
+    feature, overall = of((varied, varied), (varied, np.zeros(40, np.int8)))
+    assert (feature.value, feature.reason) == (1.0, "no interval: no two resamples differ")
+    assert overall.reason == f"{feature.reason}; the mean of 1 feature; of 1 it is not defined"
 
 
 @pytest.mark.parametrize("statistic", [OF_VOTES[0], *slow(*OF_VOTES[1:])], ids=lambda one: one.name)

@@ -10,8 +10,7 @@ from flows.discover import DiscoverSettings, prepare
 from flows.discover.flow import run_discovery
 from flows.settings import served_at
 from reports import Run
-from reports.page import markdown_of
-from reports.page.elsewhere import _plain
+from reports.page import markdown_of, plain_markdown
 
 
 def discovered(tmp_path: Path, dataset: str) -> str:
@@ -38,7 +37,7 @@ def test_no_text_of_an_example_is_reported(tmp_path: Path) -> None:
 
 
 def test_marks_are_shown_as_they_are() -> None:
-    assert _plain("a|b <img src=x> [x](javascript:1)\n`y`") == (
+    assert plain_markdown("a|b <img src=x> [x](javascript:1)\n`y`") == (
         "a\\|b &lt;img src=x&gt; \\[x\\]\\(javascript:1\\) \\`y\\`"
     )
 
