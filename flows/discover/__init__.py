@@ -39,7 +39,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "flow": "Run discover discover_flow run_discovery run_flow",
-        "given": "about_of read_features with_run_exemplars",
+        "known": "about_of read_features with_run_exemplars",
         "findings": "Finding StopReason",
         "live": "AddFeature AskAbout Veto CommandProblem read_command",
         "loop": "Limits Loop",

@@ -175,7 +175,7 @@ def run_discovery(
         run.spending = spent = Spent(recorded, first)
         waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
         asked = prepared.knowing(waiting)
-        with display.waiting("screening at the examples"):
+        with display.waiting("looking at the examples"):
             warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
         for line in warnings:
             display.say(line)

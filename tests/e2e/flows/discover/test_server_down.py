@@ -41,9 +41,8 @@ def places(folder: Path) -> list[str]:
 
 
 def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:
-    return main(
-        ["discover", str(dataset), "--oracle", openai(base_url), "--queries", "6", "--yes", *places(folder), *more]
-    )
+    terms = ["--queries", "6", "--batch", "1", "--yes"]  # labels after each question, so that it dies among them
+    return main(["discover", str(dataset), "--oracle", openai(base_url), *terms, *places(folder), *more])
 
 
 def the_only_error(printed: Printed) -> str:
@@ -180,7 +179,8 @@ def test_a_server_that_dies_in_a_comparison_leaves_a_page_that_says_what_is_miss
         (name, word, who, row % 2) for row, name in enumerate(ids) for word in WORDS for who in ("Ann", "Bob", "Eve")
     ]
     people = write_votes(tmp_path / "votes.csv", said)
-    command = ["compare", str(dataset), "--oracles", openai(server.base_url), people, "--votes", "1,3", "--yes"]
+    model_by_feature = openai(server.base_url) + "&grouping=feature"
+    command = ["compare", str(dataset), "--oracles", model_by_feature, people, "--votes", "1,3", "--yes"]
     command += ["--comparisons", "2", "--draws", "100", *places(tmp_path / "compared")]
     server.answers_left = 3 + 2 + 5  # whether it is there, what it can do, comparisons, labels of four examples each
     assert main(command) == 6
