@@ -52,7 +52,7 @@ def for_role(*roles: str) -> Callable[[Endpoint], Endpoint]:
         @wraps(endpoint)
         def guarded(*arguments: Any, **named: Any) -> Any:
             if roles != (PUBLIC,):
-                named["visiting"].admit(*roles)
+                named["visitor"].admit(*roles)
             return endpoint(*arguments, **named)
 
         guarded.role = roles[0]  # type: ignore[attr-defined]
