@@ -1,6 +1,6 @@
 """What `estimate` says that a run will cost, and what the lifelike server then books.
 
-Every case is forecast before anything is sent, and run. *likely : booked* is of the price that is likely for as many
+Every case is estimated before anything is sent, and run. *likely : booked* is of the price that is likely for as many
 features as were found, because how many are found is left to chance; the columns before it are what was said
 beforehand. The server counts tokens by OpenAI's rules, replies in prose, fails and repeats itself as a real one does.
 Within 25 % is aimed at, and *at most* must never be exceeded."""
@@ -14,7 +14,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from uuid import uuid4
 from benchmarks.cases import at_least_one
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
-from flows.discover import DiscoverSettings, PriceRange, prepare, price_of, run_discovery
-from flows.discover.price import rehearsal
+from flows.discover import DiscoverSettings, prepare, price_of, run_discovery
 from flows.enrich import EnrichSettings, forecast_enrichment
 from flows.enrich.flow import enrich_with
+from flows.estimate import LIKELY, Estimate
 from models.oracle import MICRO
 from models.prices import Price
 from sources import load_dataset, open_image
@@ -38,7 +38,7 @@ PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 QUICK = {"examples": 24, "queries": 6}
 ALLOWED = 0.25  # of the likely price beside what is booked
 MODELS = ("gpt-4o-mini", "gpt-4o", "gpt-4.1-mini")
-ROWS_AT_THE_END = {"elicit_on": 24, "label_rest": True}  # most examples are forecast by a sample of them
+ROWS_AT_THE_END = {"elicit_on": 24, "label_rest": True}  # most examples are estimated by a sample of them
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Case:
 @dataclass(frozen=True)
 class Outcome:
     case: str
-    price: PriceRange
+    estimate: Estimate
     spent: int
     features: int
     as_found: int = 0  # what is likely for as many features as were found
@@ -61,27 +61,22 @@ class Outcome:
     @property
     def ratio(self) -> float:
         """Of the likely price to what was booked, for as many features."""
-        return (self.as_found or self.price.likely.cost) / self.spent
+        return (self.as_found or self.estimate.likely) / self.spent
 
     @property
     def row(self) -> list[Cell]:
-        price = self.price
-        money = (price.likely.cost, price.low, price.high, price.most, self.spent)
-        likely, low, high, most, spent = (round(amount / MICRO, 4) for amount in money)
+        estimate = self.estimate
+        money = (estimate.likely, estimate.at_most, self.spent)
         return [
             self.case,
-            likely,
-            f"{low} to {high}",
-            most,
-            spent,
-            [price.features, self.features],
+            *(round(amount / MICRO, 4) for amount in money),
+            [estimate.features, self.features],
             round(self.ratio, 2),
-            round(price.most / price.likely.cost, 1),
+            round(estimate.at_most / estimate.likely, 1),
         ]
 
 
-COLUMNS = ["case", "likely USD", "range", "at most", "booked", "features likely / found", "likely : booked"]
-COLUMNS += ["most : likely"]
+COLUMNS = ["case", "likely USD", "at most", "booked", "features likely / found", "likely : booked", "most : likely"]
 
 
 def copy_truth(dataset: str, folder: Path, names: dict[str, str]) -> None:
@@ -186,23 +181,22 @@ def outcome_of(case: Case, folder: Path, habits: Failings | None = None) -> Outc
                 return _enriched(case, folder, shared, server)
             settings = DiscoverSettings(**shared, **case.settings, out=str(folder / "run"))
             prepared = prepare(settings)
-            price = price_of(prepared)
+            estimate = price_of(prepared)
             assert not server.requests, "an estimate has sent something"
             outcome = run_discovery(prepared, run_id=str(uuid4()))
             found = len(outcome.progress.findings)
             fresh = prepare(settings.model_copy(update={"store": str(folder / "empty.sqlite")}))
-            with mock.patch.object(rehearsal, "FOUND", found / (settings.queries * fresh.features_each)):
-                as_found = price_of(fresh).likely.cost
-            return Outcome(case.name, price, server.spent(PRICE), found, as_found)
+            as_found = price_of(fresh, replace(LIKELY, found=found / (settings.queries * fresh.features_each)))
+            return Outcome(case.name, estimate, server.spent(PRICE), found, as_found.likely)
 
 
 def _enriched(case: Case, folder: Path, shared: dict[str, Any], server: LifelikeServer) -> Outcome:
     names = [f"{name}: The example shows or mentions {name}" for name in server.lifelike.names[: case.features]]
     settings = EnrichSettings(**shared, features="; ".join(names), out=str(folder / "table"), **case.settings)
-    price = forecast_enrichment(settings).price
+    estimate = forecast_enrichment(settings)
     assert not server.requests, "an estimate has sent something"
     enrich_with(settings)
-    return Outcome(case.name, price, server.spent(PRICE), case.features)
+    return Outcome(case.name, estimate, server.spent(PRICE), case.features)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -218,7 +212,8 @@ def run(options: argparse.Namespace) -> list[Table]:
             tell(case.name)
             with tempfile.TemporaryDirectory() as folder:
                 outcomes.append(outcome_of(case, Path(folder)))
-    missed = [f"{outcome.case} cost more than at most" for outcome in outcomes if outcome.spent > outcome.price.most]
+    dear = [outcome for outcome in outcomes if outcome.spent > outcome.estimate.at_most]
+    missed = [f"{outcome.case} cost more than at most" for outcome in dear]
     far = [outcome for outcome in outcomes if abs(outcome.ratio - 1) > ALLOWED]
     missed += [f"{outcome.case}: likely is {outcome.ratio:.2f} of booked" for outcome in far]
     return [Table("Estimated and booked", COLUMNS, [outcome.row for outcome in outcomes], [], missed)]

@@ -53,7 +53,6 @@ KINDS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=int, default=2_000)
     parser.add_argument("--agree", type=float, default=0.95)
-    parser.add_argument("--certify", choices=("each", "together"), default="together")
     parser.add_argument("--noise", type=float, nargs="+", default=[0.06, 0.01], help="shares of labels that are wrong")
     parser.add_argument("--only", choices=KINDS)
 
@@ -63,7 +62,7 @@ def run(options: argparse.Namespace) -> list[Table]:
 
 
 def measure(name: str, options: argparse.Namespace) -> Table:
-    terms = {"agree": options.agree, "certify": options.certify, "embedder": KINDS[name].embedder}
+    terms = {"agree": options.agree, "embedder": KINDS[name].embedder}
     plans = {ASK: terms, LEAVE: terms | {"uncertified": "leave"}}
     with tempfile.TemporaryDirectory() as folder:
         dataset = KINDS[name].make(Path(folder), options.examples)

@@ -43,7 +43,7 @@ from reports.page import Page
 if TYPE_CHECKING:
     import pandas as pd
 
-    from flows.discover import RunForecast
+    from flows.estimate import Estimate
 
 __all__ = [
     "Run",
@@ -88,7 +88,7 @@ def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
     return pd.DataFrame(run_rediscover_flow(given, display).rows)
 
 
-def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunForecast:
+def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:
     """What a command will cost, before anything is spent: `print(estimate(enrich, "datasets/faces", features=run,
     oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare, report or rationale, and
     `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives

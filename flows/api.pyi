@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from flows.discover import RunForecast
+from flows.estimate import Estimate
 from reports import Run as Run
 from reports.page import Page
 
@@ -61,7 +61,6 @@ def discover(
     about: str | Path = ...,
     votes: int = ...,
     agree: float | None = ...,
-    certify: Literal["together", "each"] = ...,
     uncertified: Literal["ask", "leave"] = ...,
     embedder: str | None = ...,
     cheap: str | None = ...,
@@ -81,7 +80,6 @@ def discover(
     theta: int | None = ...,
     degree: int | None = ...,
     delta: float | None = ...,
-    parts: str | None = ...,
     avoid: str = ...,
     known: str | Path | Run | None = ...,
     exclude: str | Path | None = ...,
@@ -115,7 +113,6 @@ def enrich(
     about: str | Path = ...,
     votes: int = ...,
     agree: float | None = ...,
-    certify: Literal["together", "each"] = ...,
     uncertified: Literal["ask", "leave"] = ...,
     embedder: str | None = ...,
     cheap: str | None = ...,
@@ -130,7 +127,7 @@ def enrich(
     cluster: str | None = ...,
     out: str | Path | None = ...,
 ) -> dict[str, Any]: ...
-def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunForecast: ...
+def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate: ...
 def export(
     run: Run | Path | str,
     formats: Sequence[str] = ...,

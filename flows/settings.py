@@ -236,13 +236,8 @@ class PredictingSettings(OracleSettings):
         None,
         ge=0.5,
         lt=1,
-        description="predict labels (in discover: of the examples that are not compared) where they are certified to "
-        "agree with the oracle's on at least this share (0.95), and ask elsewhere",
-    )
-    certify: Literal["together", "each"] = Field(
-        "each",
-        description="with agree: promise it of each feature's predicted labels, or of those of all features together, "
-        "for which less must be asked",
+        description="predict labels (in discover: of the examples that are not compared) where at least this share of "
+        "them (0.95) is certified to agree with the oracle's, and ask elsewhere",
     )
     uncertified: Literal["ask", "leave"] = Field(
         "ask",
@@ -259,15 +254,14 @@ class PredictingSettings(OracleSettings):
 
     @model_validator(mode="after")
     def _only_with_agree(self) -> Self:
-        together = self.certify == "together"
-        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves, "certify": together}
+        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves}
         name = next((name for name, value in given.items() if value), None)
         if self.agree is None and name is not None:
             raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
         return self
 
     def promise_at(self, agree: float, delta: float = 0.05) -> Promise:
-        return Promise(agree, delta, together=self.certify == "together")
+        return Promise(agree, delta)
 
     @property
     def leaves(self) -> bool:

@@ -2,7 +2,16 @@
 
 from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, krippendorff_alpha, pair_columns, vote_columns
 from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
-from discovery.statistics.certificate import Audit, Certificate, Promise, shared_cut
+from discovery.statistics.certificate import (
+    LEVELS,
+    Certificate,
+    CutPlan,
+    Promise,
+    Shares,
+    TableAudit,
+    looks,
+    plan_cut,
+)
 from discovery.statistics.correctness import (
     BRIER,
     ERRORS_ALIKE,
@@ -29,4 +38,3 @@ from discovery.statistics.intervals import Z_95, Estimate, Interval, Resamples, 
 from discovery.statistics.matching import ALIKE, best_matches, distinct_selections, order_agreement
 from discovery.statistics.ppi import Corrected, corrected_share
 from discovery.statistics.ridge import fit_ridge
-from discovery.statistics.table_certificate import LEVELS, CutPlan, Shares, TableAudit, looks, plan_cut

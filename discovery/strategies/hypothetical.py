@@ -4,10 +4,10 @@ It has two parts. A posterior over M, the number of features left, and a sample 
 importance sampling from what the K features found so far suggest. Below, m_t is the mass of question t, i.e. the
 probability that a hypothetical feature answers it, and age the number of questions asked since.
 
-    count       P(M) ∝ Π_t p_t^(memory^age),  p_t = P(N_t = j) for j features named, P(N_t ≥ k) for k, the most that
+    count       P(M) ∝ Π_t p_t^(MEMORY^age),  p_t = P(N_t = j) for j features named, P(N_t ≥ k) for k, the most that
                 an answer may hold, with N_t a Poisson number of mean M m_t
-    share       f of the examples have a feature: f is drawn around a found share, which weighs memory^age / P(a feature
-                of that share answers the question that found it), or from a prior ∝ f^(−1/2) that `caution` scales;
+    share       f of the examples have a feature: f is drawn around a found share, which weighs MEMORY^age / P(a feature
+                of that share answers the question that found it), or from a prior ∝ f^(−1/2) that CAUTION scales;
                 the proposal is that weight times √(3 f² (1 − f)), and the importance weight makes up for it
     labels      x has it if √(1 − ρ) ε_x + √ρ Σ_j z_j k_jx > Φ⁻¹(1 − f), with ρ = 0.9 K / (K + 2), standard normal ε
                 and z, and k_jx the standardised label of the known feature j: similar examples get similar labels
@@ -52,6 +52,8 @@ MAX_FLIPPED_SHARE = 0.15  # of the labels of a near-duplicate
 MAX_POOL = 160  # examples on which features are sampled
 P_ANSWER_GIVEN_NONE = 0.01  # the probability that a feature answers a question to which the answer was NONE
 MAX_REMEMBERED_QUESTIONS = 400
+MEMORY = 0.97  # weight of a question relative to the next one: what is left to find changes during a search
+CAUTION = 1.5  # weight of the prior, in answers to two-of-three questions
 SHARE_LOG_SD = 0.15  # of a sampled share around one that was found
 SHARE_LOG_BANDWIDTH = 0.35  # of the kernel by which sampled features stand for those of a similar share
 _GRID = np.linspace(0.002, 0.998, 997)
@@ -123,15 +125,11 @@ class AskedComparison:
 
 
 class HypotheticalFeatures:
-    """`memory` is the weight of a question relative to the next one: what is left to find changes during a search.
+    """Learns from questions and answers, and samples features from what they leave to find."""
 
-    `caution` is the weight of the prior, in answers to two-of-three questions."""
-
-    def __init__(
-        self, n: int, rng: np.random.Generator, memory: float = 0.97, caution: float = 1.5, most: int = 1
-    ) -> None:
-        self._n, self._rng, self._memory, self._most = n, rng, memory, most
-        self._prior = PRIOR_WEIGHTS * caution / (PRIOR_WEIGHTS * CHANCE[Kind.TWO_OF_THREE](PRIOR_SHARES)).sum()
+    def __init__(self, n: int, rng: np.random.Generator, most: int = 1) -> None:
+        self._n, self._rng, self._most = n, rng, most
+        self._prior = PRIOR_WEIGHTS * CAUTION / (PRIOR_WEIGHTS * CHANCE[Kind.TWO_OF_THREE](PRIOR_SHARES)).sum()
         self._noise = rng.standard_normal((NEW_FEATURES, n if n < MAX_POOL else MAX_POOL), dtype=np.float32)
         self._known = np.zeros((0, n), np.float32)  # an unknown label is the feature's mean
         self._kept = np.zeros((0, n), np.int8)
@@ -185,7 +183,7 @@ class HypotheticalFeatures:
         rng, found, known = self._rng, self._found, self._known[:, pool]
         shares = np.concatenate([PRIOR_SHARES, [share for share, _, _ in found]])
         age = len(self._asked) - np.array([number for _, _, number in found], np.float64)
-        weights = np.concatenate([self._prior, self._memory**age / np.array([chance for _, chance, _ in found])])
+        weights = np.concatenate([self._prior, MEMORY**age / np.array([chance for _, chance, _ in found])])
         proposal = weights * np.sqrt(CHANCE[Kind.TWO_OF_THREE](np.clip(shares, 0.5 / self._n, 0.99)))
         proposal /= proposal.sum()
         drawn = rng.choice(len(shares), NEW_FEATURES, p=proposal)
@@ -231,7 +229,7 @@ class HypotheticalFeatures:
         for count in range(self._most):
             log_p[named == count] = (count * np.log(mean) - mean - lgamma(count + 1))[named == count]
         log_p[named == self._most] = np.log(_p_at_least(self._most, mean[named == self._most]))
-        likelihood = self._memory**age @ log_p
+        likelihood = MEMORY**age @ log_p
         probability = np.exp(likelihood - likelihood.max())
         normalised: Floats = probability / probability.sum()
         return normalised

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import Labels
+from discovery.unresolved.join import Batch
 from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.sources import all_triples, codes, settles, try_triples
-from discovery.unresolved.survey import Batch
 
 TRIPLE_SAMPLE = 1 << 17  # random triples of which the best are taken
 

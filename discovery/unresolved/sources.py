@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
+from discovery.unresolved.join import Batch
 from discovery.unresolved.packed_labels import PackedLabels
-from discovery.unresolved.survey import Batch
 
 Triple = tuple[int, ...]
 TRIES_PER_ROUND = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most

@@ -11,10 +11,9 @@ from math import comb
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discovery.questions import Labels
-from discovery.unresolved.join import VISITS, TripleJoin
+from discovery.unresolved.join import NOTHING, VISITS, Survey, TripleJoin, count_unresolved_triples, survey
 from discovery.unresolved.least_resolved import SampledTriples, ScoredTriples
 from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.sources import (
@@ -26,7 +25,6 @@ from discovery.unresolved.sources import (
     as_batch,
     try_triples,
 )
-from discovery.unresolved.survey import NOTHING, Survey, count_unresolved_triples, survey
 
 Method = Literal["list", "tries"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
@@ -101,11 +99,6 @@ class UnresolvedTriples:
             if repeats == REPEATS and self.count() == len(drawn):
                 break
         return list(drawn)
-
-    def candidates(self, k: int) -> NDArray[np.intp]:
-        """`k` independent uniform draws, one per row; one may come twice. No rows when nothing is unresolved."""
-        drawn = [triple for _ in range(k) for triple in self.draw_many(1)]
-        return np.array(drawn, np.intp).reshape(-1, 3)
 
     def least_resolved(self, k: int) -> list[Triple]:
         """Up to `k` triples, never retired, that the fewest known features settle; ties are broken at random.

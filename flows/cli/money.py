@@ -36,7 +36,7 @@ from flows.progress import Display
 from models import MICRO, in_usd
 
 if TYPE_CHECKING:
-    from flows.discover import RunForecast, Savings
+    from flows.estimate import Estimate
     from store import Cost, Store
 
 estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
@@ -136,21 +136,20 @@ def costs(
     store = open_store(output.store, terminal_display())
     rows = _cost_rows(store, run)
     if output.json:
-        saved = {run_id: savings.to_json() for run_id, savings in _savings(store, rows).items()}
-        print(as_json([asdict(row) | {"saved": saved.get(row.run_id)} for row in rows]))
+        print(as_json(list(map(asdict, rows))))
     else:
-        _print_costs(rows, _savings(store, rows))
+        _print_costs(rows)
 
 
 def agreed_budget(
-    expected: Callable[[], RunForecast],
+    expected: Callable[[], Estimate],
     *,
     budget: Decimal | None,
     paying: Paying,
     display: Display,
     oracles: Iterable[str | None],
 ) -> Decimal | None:
-    """The budget of a run that is about to spend money: the one given, or the highest price forecast, once the user
+    """The budget of a run that is about to spend money: the one given, or the highest price estimated, once the user
     agrees to it. Raises UsageError where nobody does."""
     if budget is not None or not any(text and may_cost(text) for text in oracles):
         return budget
@@ -169,7 +168,7 @@ def agreed_budget(
     return Decimal(price.budget) / MICRO
 
 
-def _print_estimate(expected: RunForecast, output: Output) -> None:
+def _print_estimate(expected: Estimate, output: Output) -> None:
     if output.json:
         print(as_json(expected.to_json()))
         return
@@ -217,16 +216,7 @@ def _cost_rows(store: Store, which: str | None) -> list[Cost]:
     return rows
 
 
-def _savings(store: Store, rows: list[Cost]) -> dict[str, Savings]:
-    """What runs did not have to pay, by their ids, where their summaries say so."""
-    from flows.discover import Savings
-
-    listed = {row.run_id for row in rows}
-    saved_by = {run["run_id"]: (run["summary"] or {}).get("saved") for run in store.runs.overview()}
-    return {run_id: Savings.from_json(saved) for run_id, saved in saved_by.items() if saved and run_id in listed}
-
-
-def _print_costs(rows: list[Cost], savings: dict[str, Savings]) -> None:
+def _print_costs(rows: list[Cost]) -> None:
     from store import short_id
 
     table = Table()
@@ -242,10 +232,6 @@ def _print_costs(rows: list[Cost], savings: dict[str, Savings]) -> None:
     results().print(table)
     if (line := saved_by_sharing(rows)) is not None:
         results().print(line)
-    if savings:
-        first, *more = savings.values()
-        for line in sum(more, first).lines():
-            results().print(line)
     if calls := sum(row.unknown_calls for row in rows):
         most = in_usd(sum(row.unknown for row in rows), at_most=True)
         results().print(

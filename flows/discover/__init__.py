@@ -8,45 +8,23 @@ from flows.discover.settings import OF_THE_STRATEGY, SUBSET, WORKING_SET, Discov
 if TYPE_CHECKING:
     from flows.discover.findings import Finding, StopReason
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
+    from flows.discover.forecast import forecast_discovery, price_of
     from flows.discover.known import about_of, read_features, with_run_exemplars
     from flows.discover.live import AddFeature, AskAbout, CommandProblem, Veto, read_command
     from flows.discover.loop import Limits, Loop
-    from flows.discover.outcome import Outcome, Savings
+    from flows.discover.outcome import Outcome
     from flows.discover.preparation import RUNS, Prepared, as_rows, prepare
-    from flows.discover.price import (
-        FOUND,
-        SAMPLE,
-        AskedShares,
-        Measuring,
-        PriceRange,
-        RandomQuestions,
-        RehearsedOracle,
-        RunForecast,
-        draw,
-        forecast_discovery,
-        forecast_of,
-        is_known,
-        is_paid,
-        label_cells,
-        made_up_feature,
-        predicted_range,
-        price_of,
-        price_range,
-        unanswered_by,
-    )
 
 __getattr__ = on_first_use(
     __name__,
     {
         "flow": "Run discover discover_flow run_discovery run_flow",
+        "forecast": "forecast_discovery price_of",
         "known": "about_of read_features with_run_exemplars",
         "findings": "Finding StopReason",
         "live": "AddFeature AskAbout Veto CommandProblem read_command",
         "loop": "Limits Loop",
-        "outcome": "Outcome Savings",
+        "outcome": "Outcome",
         "preparation": "Prepared RUNS as_rows prepare",
-        "price": "AskedShares FOUND Measuring PriceRange "
-        "RandomQuestions RehearsedOracle RunForecast SAMPLE draw forecast_discovery forecast_of is_known "
-        "is_paid label_cells made_up_feature predicted_range price_of price_range unanswered_by",
     },
 )

@@ -12,11 +12,11 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.findings import Finding, Progress, StopReason
+from flows.discover.forecast import forecast_discovery
 from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRemaining
 from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.preparation import Prepared, prepare
-from flows.discover.price import forecast_discovery
 from flows.discover.remaining import PredictedRemaining, label_rest, predict_remaining
 from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
@@ -122,14 +122,13 @@ def plan_of(prepared: Prepared) -> str:
 
 
 def estimate_of(prepared: Prepared) -> list[str]:
-    """What the discovery may cost; printed first for whoever starts it on the command line."""
+    """What a discovery without a budget may cost; printed first for whoever starts it on the command line."""
     settings = prepared.settings
-    if not any(
-        text and may_cost(text) for text in (settings.oracle, settings.labeller, settings.people, settings.cheap)
-    ):
+    asked = (settings.oracle, settings.labeller, settings.people, settings.cheap)
+    if settings.budget is not None or not any(text and may_cost(text) for text in asked):
         return []
-    price = forecast_discovery(prepared)
-    return [f"estimate: likely {in_usd(price.left)}, at most {in_usd(price.most_left, at_most=True)}"]
+    expected = forecast_discovery(prepared)
+    return [f"estimate: likely {in_usd(expected.left)}, at most {in_usd(expected.most_left, at_most=True)}"]
 
 
 def _paid(summary: RunSummary) -> str:
@@ -219,7 +218,6 @@ def run_discovery(
         )
         outcome.write(prepared.folder)
         steering.settle()
-        run.saved = outcome.savings.to_json()
         run.figures["unusable_answers_total"] = outcome.unusable.total
         run.status = f"stopped: {progress.stopped}"
     return outcome

@@ -28,7 +28,7 @@ from flows.discover.known import KnownFeatureInput
 from flows.discover.remaining import PredictedRemaining
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Money, Recorded, Same, in_usd
+from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Money, Recorded, Same
 from models.people import PeopleAsked, RecordedCrowd
 from reports.run import (
     COMPARISON,
@@ -176,8 +176,6 @@ class Outcome:
             )
         if settings.look:
             parts["looked_at"] = self._looked_at()
-        if self.rest:
-            parts["saved"] = self.savings.to_json()
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
@@ -279,12 +277,6 @@ class Outcome:
             answers=self.answers(),
             predicted=self._predicted(),
         )
-
-    @property
-    def savings(self) -> Savings:
-        predicted = self.predicted.count if self.predicted else 0
-        found = self.rest[len(self.progress.given) :]
-        return savings_of([finding.ballot for finding in self.progress.findings], found, predicted)
 
     def _predicted(self) -> list[dict[str, Any]] | None:
         """The rows of predicted.csv; None where nothing was to be predicted."""
@@ -441,53 +433,3 @@ class Spent:
     @property
     def cached_calls(self) -> int:
         return self._sum("cached_calls")
-
-
-@dataclass(frozen=True)
-class Savings:
-    predicted_labels: int = 0
-    predicted: Money = 0  # what these would have cost at the mean price of the labels that were asked beside them
-    rows: Money = 0  # what labels in whole rows would have cost more at the mean price of those feature by feature
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "predicted_labels": self.predicted_labels,
-            "predicted_usd": self.predicted / MICRO,
-            "rows_usd": self.rows / MICRO,
-        }
-
-    @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> Savings:
-        """Of what `to_json` wrote, or of nothing."""
-        return cls(
-            predicted_labels=saved.get("predicted_labels", 0),
-            predicted=round(saved.get("predicted_usd", 0) * MICRO),
-            rows=round(saved.get("rows_usd", 0) * MICRO),
-        )
-
-    def __add__(self, other: Savings) -> Savings:
-        labels, predicted = self.predicted_labels + other.predicted_labels, self.predicted + other.predicted
-        return Savings(labels, predicted, self.rows + other.rows)
-
-    def lines(self) -> list[str]:
-        lines = []
-        if self.predicted_labels and self.predicted:
-            worth = in_usd(self.predicted, 2, at_most=True)
-            lines.append(f"{self.predicted_labels:,} labels were predicted: asked, they would have cost about {worth}")
-        if self.rows > 0:
-            worth = in_usd(self.rows, 2, at_most=True)
-            lines.append(f"rows at the end: labelled feature by feature, they would have cost about {worth} more")
-        return lines
-
-
-def savings_of(compared: Sequence[Ballot], rest: Sequence[Ballot], predicted_labels: int) -> Savings:
-    """`compared` were labelled feature by feature, `rest` in whole rows, some of them predicted."""
-    price, price_in_rows = _mean_price(compared), _mean_price(rest)
-    rows = sum(int((ballot.cast > 0).sum()) for ballot in rest)
-    return Savings(predicted_labels, round(price_in_rows * predicted_labels), round((price - price_in_rows) * rows))
-
-
-def _mean_price(ballots: Sequence[Ballot]) -> float:
-    """Of a label with all its votes."""
-    labels = sum(int((ballot.cast > 0).sum()) for ballot in ballots)
-    return sum(vote.cost for ballot in ballots for vote in ballot.answers) / max(labels, 1)

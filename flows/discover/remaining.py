@@ -236,7 +236,7 @@ class _RemainingLabels:
         take: Callable[[NDArray[np.intp], NDArray[np.intp], list[Ballot]], None],
     ) -> None:
         """Put cells to an oracle, those with the same features together. Raises _Stopped after what was answered."""
-        for rows, columns in groups_of(cells, AT_ONCE // votes, self._examples):
+        for rows, columns in groups_of(cells, AT_ONCE // votes):
             panel = Panel(oracle, [self._examples[row] for row in rows], votes, self._on_answer)
             labelled = self._label(panel, [self._features[column] for column in columns])
             take(rows, columns, list(labelled.ballots))

@@ -191,11 +191,9 @@ class DuplicateCheck:
     ask: Callable[[list[Same]], Elicited]
     votes: int = 1  # of a label
     closeness: Closeness | None = None
-    rehearsed: float = 0.0  # in a forecast: the share of the new features that are asked about, in place of doubts
     answers: dict[Feature, list[Answer]] = field(default_factory=dict)  # by the new feature they were given for
     _said: dict[Pair, list[bool]] = field(default_factory=dict)
     _open: set[Pair] = field(default_factory=set)  # asked, and no usable answer
-    _met: set[Feature] = field(default_factory=set)  # in a forecast
     _lost: bool = False  # it does not answer such questions
 
     def among(
@@ -222,8 +220,6 @@ class DuplicateCheck:
         return 2 * sum(said) < len(said)
 
     def _match(self, one: LabelledFeature, other: LabelledFeature, noise: LabelNoise) -> _Match:
-        if self.rehearsed:  # features that are made up have no words to compare
-            return _Match(one.feature, other.feature, Likeness.APART, 0.0)
         first, second = (Described(each.feature.name, each.feature.definition) for each in (one, other))
         odds = label_odds(one.labels, other.labels, noise + one.noise + other.noise)
         return _Match(one.feature, other.feature, likeness(first, second, self.closeness), odds)
@@ -237,16 +233,7 @@ class DuplicateCheck:
             return []
         likeliest = sorted(matches, key=lambda match: -self._chance(match))[:MOST_PAIRS]
         counted = [(one, len(self._said.get(one.pair, ()))) for one in likeliest if one.pair not in self._open]
-        if self.rehearsed:
-            return self._rehearsed(counted)
         return [(one, n) for one, n in counted if n < MOST_ANSWERS and is_in_doubt(self._chance(one), n)]
-
-    def _rehearsed(self, counted: list[tuple[_Match, int]]) -> list[tuple[_Match, int]]:
-        if not counted or counted[0][0].new in self._met:
-            return []
-        self._met.add(counted[0][0].new)
-        before, now = (int(self.rehearsed * count) for count in (len(self._met) - 1, len(self._met)))
-        return counted[: now - before]
 
     def _put(self, asked: list[tuple[_Match, int]]) -> OracleError | None:
         elicited = self.ask([Same.of(match.new, match.other, voter) for match, voter in asked])

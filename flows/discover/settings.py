@@ -1,8 +1,7 @@
-"""The settings of a discovery, and the parts of `auto` that `--parts` switches."""
+"""The settings of a discovery."""
 
 from __future__ import annotations
 
-from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,39 +16,6 @@ from models import MOST_EXEMPLARS, Oracle, digest_of
 if TYPE_CHECKING:
     from sources import Dataset
 
-SWITCHES = ("other", "imagine", "sample")
-NUMBERS = ("trust", "caution", "memory")
-REMEDY = (
-    f"write name=value, separated by commas: {', '.join(SWITCHES)} on or off; {', '.join(NUMBERS)} a number; "
-    "ways=triple+unresolved+near+far+pair+tag, or some of these"
-)
-
-
-def read_parts(text: str | None) -> dict[str, Any]:
-    """The options of the strategy that the text stands for; UsageError where it stands for none."""
-    parts: dict[str, Any] = {}
-    for item in (text or "").split(","):
-        if item.strip():
-            name, _, value = item.strip().partition("=")
-            parts[name] = _value(name, value)
-    return parts
-
-
-def _value(name: str, value: str) -> Any:
-    if name == "ways":
-        return tuple(value.split("+"))
-    if name in SWITCHES and value in ("on", "off"):
-        return value == "on"
-    if name in NUMBERS:
-        try:
-            number = float(value)
-        except ValueError:
-            number = nan
-        if isfinite(number):
-            return number
-    raise UsageError(f"--parts {f'{name}={value}'!r} is not understood: {REMEDY}")
-
-
 LARGE = 5_000  # examples, above which only a subset is compared, and others are labelled on request only
 
 
@@ -59,7 +25,7 @@ SUBSET = 2_000
 WORKING_SET = 120  # examples that are compared where labels of an example cost less together: docs/discover.md
 
 
-OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
+OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta")
 
 
 DECIDING = (
@@ -143,9 +109,6 @@ class DiscoverSettings(PredictingSettings):
     theta: int | None = Field(None, ge=1, description="adaptive-hybrid: questions in vain before a feature is left")
     degree: int | None = Field(None, ge=2, description="adaptive-hybrid: features right below a feature, at most")
     delta: float | None = Field(None, gt=0, lt=1, description="adaptive-hybrid: allowed probability to miss a feature")
-    parts: str | None = Field(
-        None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
-    )
     avoid: AboutText = Field("", description="kinds of features that are not wanted, as in 'brand names; camera angle'")
     known: str | None = Field(
         None,
@@ -270,7 +233,7 @@ class DiscoverSettings(PredictingSettings):
         if self.ask is not None and self.voters > 1:
             raise StrategyError(f"--voters {self.voters} and --ask {self.ask} do not go together: leave one out")
         options = {name: getattr(self, name) for name in ("beyond", "theta", "degree", "delta")}
-        options = {name: value for name, value in options.items() if value is not None} | read_parts(self.parts)
+        options = {name: value for name, value in options.items() if value is not None}
         if self.strategy == "auto" and (self.per_question or 1) > 1:
             options["most"] = self.per_question
         rng = np.random.default_rng(self.seed)
@@ -297,7 +260,7 @@ class DiscoverSettings(PredictingSettings):
     @property
     def limits(self) -> str:
         """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
-        lengths = {"queries", "target_g", "nones", "label_rest", "agree", "certify", "uncertified"}
+        lengths = {"queries", "target_g", "nones", "label_rest", "agree", "uncertified"}
         given = self.model_dump(include=lengths, exclude_defaults=True)
         words = (name if value is True else f"{name}-{value}" for name, value in given.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)

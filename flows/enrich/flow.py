@@ -17,7 +17,7 @@ from uuid import uuid4
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.discover import Savings, StopReason
+from flows.discover import StopReason
 from flows.enrich.batches import BatchLost, Labeller, Resources, Submit
 from flows.enrich.checks import LOOKED_AT, check, check_oracles, folder_of
 from flows.enrich.predict import Predictor
@@ -295,11 +295,7 @@ class _Job:
             if not isinstance(changes.failure, StoreError):
                 changes.use_totals(store.costs.totals(run_id))
             seconds = round(time.monotonic() - started, 1)
-            savings = Savings()
-            if work.predictor is not None and not isinstance(changes.failure, StoreError):
-                savings = work.predictor.savings(store.costs.lines(run_id), str(oracle.identity))
-            run.saved = savings.to_json()
-            summary = summarise(settings, self.features, work, before, seconds, savings, values)
+            summary = summarise(settings, self.features, work, before, seconds, values)
             outcome = NightOutcome(self.folder, work, before, self.contract, run_id)
             summary = outcome.write(summary, values)
             run.figures |= summary.figures()

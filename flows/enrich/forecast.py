@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
-from discovery import Comparison, Kind
-from flows.discover import (
-    SAMPLE,
-    AskedShares,
-    Loop,
-    Measuring,
-    PriceRange,
-    RandomQuestions,
-    RehearsedOracle,
-    RunForecast,
-    draw,
-    is_known,
-    is_paid,
-    label_cells,
-    predicted_range,
-    price_range,
-    unanswered_by,
-)
-from flows.enrich.batches import Batch, BatchLabels, Labeller, Resources, open_oracle
+from flows.enrich.batches import Batch, Labeller, Resources, open_oracle
 from flows.enrich.checks import check
 from flows.enrich.flow import next_table_schema, table_folder
 from flows.enrich.predict import Predictor
@@ -33,9 +18,23 @@ from flows.enrich.rediscover import limits_of, sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
+from flows.estimate import (
+    LIKELY,
+    SAMPLE,
+    Asked,
+    AskedShares,
+    Chances,
+    Discovery,
+    Estimate,
+    LabelPlan,
+    Measuring,
+    Pricing,
+    is_known,
+    unanswered_by,
+)
 from flows.progress import SILENT, Display
 from flows.settings import OutFolder
-from models import Feature, Oracle, Panel
+from models import Feature, Oracle
 from reports.enrichment import read_table
 from reports.run import RunError
 from sources import Example, name_of
@@ -43,47 +42,28 @@ from store import Store
 
 
 @dataclass
-class _Counted:
-    """How many examples would be asked about the same features, and a random sample of them."""
+class Pool:
+    """Examples that lack labels of the same features: how many, and a random sample of them."""
 
-    features: list[Feature]
+    features: Sequence[Feature]
     count: int = 0
-    examples: list[Example] = field(default_factory=list)
-
-    @property
-    def labels(self) -> int:
-        return self.count * len(self.features)
+    sample: list[Example] = field(default_factory=list)
 
     def add(self, example: Example, rng: np.random.Generator) -> None:
         self.count += 1
-        place = len(self.examples) if len(self.examples) < SAMPLE else int(rng.integers(self.count))
+        place = len(self.sample) if len(self.sample) < SAMPLE else int(rng.integers(self.count))
         if place < SAMPLE:
-            self.examples[place : place + 1] = [example]
+            self.sample[place : place + 1] = [example]
+
+    def plan(self, votes: int, shares: AskedShares | None, chances: Chances) -> Iterator[Asked]:
+        """Of all that is lacking, or of what is not predicted."""
+        labels, times = LabelPlan(votes, chances), self.count / len(self.sample)
+        if shares is None or not shares.saves:
+            return labels.of(self.sample, self.features, times)
+        return labels.of_cells(shares.cells(self.sample, len(self.features)), self.sample, self.features, times)
 
 
-class _CountingSubmit:
-    """In place of whoever labels batches: counts them, and labels nothing."""
-
-    def __init__(self) -> None:
-        self.counted: dict[tuple[str, ...], _Counted] = {}
-        self._rng = np.random.default_rng(0)
-
-    def __call__(self, _labeller: Labeller, batch: Batch) -> _NothingLabelled:
-        counted = self.counted.setdefault(tuple(feature.name for feature in batch.features), _Counted(batch.features))
-        for example in batch.examples:
-            counted.add(example, self._rng)
-        return _NothingLabelled(batch)
-
-
-@dataclass(frozen=True)
-class _NothingLabelled:
-    batch: Batch
-
-    def result(self) -> BatchLabels:
-        return BatchLabels(self.batch)
-
-
-def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> RunForecast:
+def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> Estimate:
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
     oracle, store = open_oracle(settings, "", display)
@@ -92,96 +72,65 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
     # Whether another oracle than before is asked is left to the run: it may have to be probed to know it.
     same = settings.model_copy(update={"votes": table.table_schema.votes}) if table.table_schema.columns else settings
     table.define(next_table_schema(table.table_schema, features, table.table_schema.oracle, same))
-    submit = _CountingSubmit()
     labeller = Labeller(settings, "", "", Resources(display))
-    work = Enrichment(table, features, labeller, submit, backfill=settings.backfill, in_flight=1)
+    work = Enrichment(table, features, labeller, _ask_nothing, backfill=settings.backfill, in_flight=1)
     with display.waiting(f"reading {settings.dataset} and working out the price"):
-        if (failure := work.run(settings.dataset, settings.columns).failure) is not None:
-            raise failure
-        pools = list(submit.counted.values())
-        pricing = _Pricing(settings, folder, oracle, store, pools, display)
-        price, assumed = pricing.price(settings.agree)
-        first = pricing.labelled_first(settings.agree)
+        pools = _pools(work, settings)
+        total, words = Estimate(), list[str]()
+        for pool in pools:
+            shares = _shares(settings, folder, oracle, pool)
+            total += _of_pool(pool, settings.votes, oracle, store, shares)
+            words += [shares.words(settings.agree)] if shares and settings.agree is not None else []
+            if settings.cheap is not None and shares is not None and shares.saves:
+                cheap, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", display)
+                total += _of_pool(pool, 1, cheap, store)
+                words.append(f"{settings.cheap.partition('?')[0]} labels everything first")
     known = is_known(oracle)
     scope = settings.scope(out.place, oracle.identity.to_json(), table.table_schema.version) if known else ""
     spent, _ = store.runs.spent(scope) if known else (0, 0)
-    return RunForecast(
+    return replace(
+        total,
         dataset=name_of(settings.dataset),
         oracle=settings.oracle.partition("?")[0],
         examples=sum(pool.count for pool in pools),
-        price=price,
-        calls=settings.votes * sum(pool.labels for pool in pools) + sum(pool.labels for pool in first),
         spent=spent,
-        assumed=assumed,
+        assumed="; ".join(dict.fromkeys(words)),
     )
 
 
-@dataclass
-class _Pricing:
-    """What the labels of some pools cost: all of them asked, or some predicted."""
-
-    settings: EnrichSettings
-    folder: Path
-    oracle: Oracle
-    store: Store
-    pools: list[_Counted]
-    display: Display
-
-    def price(self, agree: float | None) -> tuple[PriceRange, str]:
-        """And what it assumes, in words, where labels are predicted."""
-        settings, total, words = self.settings, PriceRange(), []
-        for pool in self.pools:
-            shares = self._shares(pool, agree) if agree is not None else None
-            total += self._of(pool, settings.votes, self.oracle, shares)
-            words += [shares.words(agree)] if shares and agree is not None else []
-        if settings.cheap is not None and (pools := self.labelled_first(agree)):
-            first, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", self.display)
-            total += sum((self._of(pool, 1, first, None) for pool in pools), PriceRange())
-            words.append(f"{settings.cheap.partition('?')[0]} labels everything first")
-        return total, "; ".join(words)
-
-    def labelled_first(self, agree: float | None) -> list[_Counted]:
-        """The pools that a cheaper oracle labels: those of which anything may be predicted."""
-        if agree is None or self.settings.cheap is None:
-            return []
-        return [pool for pool in self.pools if self._shares(pool, agree).saves]
-
-    def _shares(self, pool: _Counted, agree: float) -> AskedShares:
-        settings = self.settings.model_copy(update={"agree": agree})
-        promise = settings.promise_at(agree, settings.delta)
-        left = _left_before(self.folder, settings, pool.features)
-        if left is None:
-            return AskedShares.expected(pool.count, len(pool.features), promise)
-        identity = self.oracle.identity.to_json() if is_known(self.oracle) else {}
-        kept = Predictor(settings, self.folder, self.folder, identity).keeps(pool.features)
-        return AskedShares.as_before(pool.count, promise, left, kept=kept)
-
-    def _of(self, pool: _Counted, votes: int, oracle: Oracle, shares: AskedShares | None) -> PriceRange:
-        if not is_paid(oracle, pool.examples):
-            return PriceRange()
-
-        def rehearse(rehearsal: RehearsedOracle) -> int:
-            Panel(rehearsal, pool.examples, votes).label(pool.features)
-            return 0
-
-        def predict(rehearsal: RehearsedOracle, asked: AskedShares) -> None:
-            cells = asked.cells(pool.examples, len(pool.features))
-            label_cells(rehearsal, pool.examples, pool.features, votes, cells)
-
-        def weight(_: Example) -> float:
-            return pool.count / len(pool.examples)
-
-        measured, unanswered = Measuring(pool.examples), unanswered_by(oracle, self.store)
-        full = price_range(rehearse, oracle, measured, weight=weight, unanswered=unanswered)
-        if shares is None:
-            return full
-        return predicted_range(full, predict, shares, oracle, measured, weight=weight, unanswered=unanswered)
+def _ask_nothing(_labeller: Labeller, _batch: Batch) -> NoReturn:
+    raise AssertionError("an estimate asks nothing")
 
 
-PREDICTING_TERMS = ("agree", "certify", "delta", "embedder", "cheap", "uncertified")
+def _pools(work: Enrichment, settings: EnrichSettings) -> list[Pool]:
+    pools, rng = dict[tuple[Feature, ...], Pool](), np.random.default_rng(0)
+    for example, features in work.lacking(settings.dataset, settings.columns):
+        pools.setdefault(features, Pool(features)).add(example, rng)
+    return list(pools.values())
 
 
-def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]) -> tuple[float, ...] | None:
+def _of_pool(pool: Pool, votes: int, oracle: Oracle, store: Store, shares: AskedShares | None = None) -> Estimate:
+    pricing = Pricing(oracle, Measuring(pool.sample), unanswered_by(oracle, store))
+    in_full = partial(pool.plan, votes, None) if shares is not None and shares.saves else None
+    return pricing.estimate(partial(pool.plan, votes, shares), in_full=in_full)
+
+
+def _shares(settings: EnrichSettings, folder: Path, oracle: Oracle, pool: Pool) -> AskedShares | None:
+    """None where no label is predicted."""
+    if settings.agree is None:
+        return None
+    promise, left = settings.promise_at(settings.agree, settings.delta), _left_before(folder, settings, pool.features)
+    if left is None:
+        return AskedShares.expected(pool.count, len(pool.features), promise)
+    identity = oracle.identity.to_json() if is_known(oracle) else {}
+    kept = Predictor(settings, folder, folder, identity).keeps(pool.features)
+    return AskedShares.as_before(pool.count, promise, left, kept=kept)
+
+
+PREDICTING_TERMS = ("agree", "delta", "embedder", "cheap", "uncertified")
+
+
+def _left_before(folder: Path, settings: EnrichSettings, features: Sequence[Feature]) -> tuple[float, ...] | None:
     """Of each feature, which share the last run of the table asked of what it did not learn from; None where it
     predicted nothing, or other features, or on other terms."""
     try:
@@ -202,26 +151,18 @@ def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]
     )
 
 
-def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:
+def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> Estimate:
     oracle, _ = open_oracle(settings, "", display)
     with display.waiting(f"reading {settings.dataset} and working out the price"):
         table = read_table(table_folder(settings.table, writable=False).path)
         examples, _ = sample_of(settings, table, oracle)
-        sample = draw(examples, SAMPLE)
-        form, weight = Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), len(examples) / len(sample)
-
-        def rehearse(rehearsal: RehearsedOracle) -> int:
-            panel, questions = Panel(rehearsal, sample, settings.votes), RandomQuestions(form, len(sample))
-            loop = Loop(questions, sample, limits_of(settings, oracle), panel.compare, panel.label)
-            return len(loop.run().findings)
-
-        paid = is_paid(oracle, sample)
-        measured = Measuring(examples)
-        price = price_range(rehearse, oracle, measured, weight=lambda _: weight) if paid else PriceRange()
-    return RunForecast(
+        limits = limits_of(settings, oracle)
+        work = Discovery(examples, limits.queries, batch=limits.batch, votes=settings.votes)
+        estimated = Pricing(oracle, Measuring(examples)).estimate(work.plan)
+    return replace(
+        estimated,
         dataset=name_of(settings.dataset),
         oracle=settings.oracle.partition("?")[0],
         examples=len(examples),
-        price=price,
-        calls=settings.queries * (1 + len(examples) * settings.votes),
+        features=len(work.found(LIKELY)),
     )

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Kind
 from discovery.statistics import Promise
-from flows.discover import Savings
 from flows.enrich.settings import EnrichSettings
 from models import Feature, digest_of
 from models.predicted import (
@@ -29,7 +27,6 @@ from models.predicted import (
 )
 from reports.run import replace_file
 from sources import Example, Quarantined, vanished
-from store import Cost
 
 PREDICTOR = "predictor.npz"
 Cells = NDArray[np.bool_]
@@ -126,15 +123,6 @@ class Predictor:
         if result.kept is not None and result.learned_anew:
             self._keep(features, source, result.kept)
         return made
-
-    def savings(self, lines: Sequence[Cost], oracle: str) -> Savings:
-        """What predicted labels would have cost at the mean price of those that the oracle was asked for."""
-        made = [prediction.to_json() for prediction in self.made]
-        asked, predicted = (sum(figures[name] for figures in made) for name in ("asked_labels", "predicted_labels"))
-        paid = sum(
-            line.paid + line.cached_worth for line in lines if (line.oracle, line.kind) == (oracle, Kind.LABEL.value)
-        )
-        return Savings(predicted, round(paid / max(asked, 1) * predicted))
 
     def keeps(self, features: Sequence[Feature]) -> bool:
         """Whether classifiers of an earlier night are there."""

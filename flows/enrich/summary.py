@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flows.discover import Savings, StopReason
+from flows.discover import StopReason
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
 from flows.enrich.values import ValueTable
@@ -68,7 +68,6 @@ class EnrichSummary(BaseModel):
     predictions: list[dict[str, Any]] = []  # of this run, one per group of examples with the same features
     certificates: list[dict[str, Any]] = []  # of this run and of earlier ones, by feature and version
     attributes: dict[str, dict[str, int]] = {}  # how many rows have each value
-    saved: dict[str, Any] = {}  # what this run did not pay for labels that were predicted
     stopped_because: str
     partial: bool
     message: str
@@ -171,17 +170,15 @@ class EnrichSummary(BaseModel):
             what = f"and left out ({left:,} labels; --uncertified ask asks for them)" if left else "and therefore asked"
             lines.append(f"not certified, {what}: " + ", ".join(asked))
         weak = self._below_the_promise([entry for entry in here if entry["certificate"]])
-        return [*lines, *weak, *Savings.from_json(self.saved).lines()]
+        return [*lines, *weak]
 
     def _below_the_promise(self, certified: list[dict[str, Any]]) -> list[str]:
         """Features that agree less by their own sample than is promised of all together."""
-        papers = [
-            (entry["feature"], entry["certificate"]) for entry in certified if entry["certificate"].get("together")
-        ]
         low = [
-            f"{name} {1 - paper['disagreed'] / paper['sampled']:.0%}"
-            for name, paper in papers
-            if paper["disagreed"] > (1 - paper["agree"]) * paper["sampled"]
+            f"{entry['feature']} {paper['agreement']:.0%} "
+            f"({paper['agreement_low']:.0%} to {paper['agreement_high']:.0%})"
+            for entry in certified
+            if (paper := entry["certificate"])["disagreed"] > (1 - paper["agree"]) * paper["sampled"]
         ]
         return [f"certified together; by its own sample less agrees of: {', '.join(low)}"] if low else []
 
@@ -192,7 +189,6 @@ def summarise(
     work: Enrichment,
     before: TableSchema,
     seconds: float,
-    savings: Savings,
     values: ValueTable,
 ) -> EnrichSummary:
     table, changes, names = work.table, work.changes, [feature.name for feature in features]
@@ -226,7 +222,6 @@ def summarise(
         predictions=[made.to_json() for made in predicted],
         certificates=[*table.table_schema.certificates, *(c for made in predicted for c in made.certificates(version))],
         attributes={attribute.name: dict(attribute.counts) for attribute in values.attributes},
-        saved=savings.to_json(),
         stopped_because=_why_stopped(changes),
         partial=not changes.complete,
         message=str(changes.failure or changes.stopped or ""),

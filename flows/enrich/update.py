@@ -157,7 +157,7 @@ class PoolBatches:
             labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
             stopped = stopped or found.stopped
 
-        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes, self._examples):
+        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes):
             batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
             waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
             while len(waiting) > self._in_flight:
@@ -234,7 +234,9 @@ class Enrichment:
         changes = self.changes
         try:
             for example in self._examples(spec, names):
-                self._plan(example)
+                columns, kind = self._wanted(example)
+                if columns:
+                    self._enqueue(columns, example, kind)
                 if changes.stopped is not None:
                     break
             for columns in list(self._queued):
@@ -256,6 +258,13 @@ class Enrichment:
             if self._drops and changes.gone:
                 self._drop_gone()
         return changes
+
+    def lacking(self, spec: str, names: Columns = ANY) -> Iterator[tuple[Example, tuple[Feature, ...]]]:
+        """What `run` would ask about each example. Nothing is asked, and the table is of no use afterwards."""
+        for example in self._examples(spec, names):
+            columns, _ = self._wanted(example)
+            if columns:
+                yield example, tuple(self._feature_of[column] for column in columns)
 
     def _drop_gone(self) -> None:
         table, changes = self.table, self.changes
@@ -283,34 +292,27 @@ class Enrichment:
         if row is not None and row < self._known:
             self._seen[row] = True
 
-    def _plan(self, example: Example) -> None:
-        """Decide what to ask about an example."""
+    def _wanted(self, example: Example) -> tuple[tuple[int, ...], ChangeKind]:
+        """What to ask about an example; one about which nothing is asked is taken over at once."""
         table = self.table
         row = table.row(example.id)
         if row is not None and table.digest(row) == example.digest:
             columns = () if row < self._known and self._complete[row] else self._missing(row)
-            if columns:
-                self._enqueue(columns, example, ChangeKind.FILLED)
-            else:
-                self.changes.unchanged += 1
-            return
+            self.changes.unchanged += not columns
+            return columns, ChangeKind.FILLED
         known = table.known_content(example.digest)
         if known is None:
             corrected = table.corrected_columns(example.digest)
             columns = tuple(column for column in self._columns if column not in corrected)
             kind = ChangeKind.ADDED if row is None else ChangeKind.CHANGED
-            if columns:
-                self._enqueue(columns, example, kind)
-            else:
+            if not columns:
                 self._apply_row(example, kind, (), np.empty(0, np.int8))
-            return
+            return columns, kind
         moved = table.put(example.id, example.digest, known.version)
         table.restore(moved, known)
         self.changes.count(ChangeKind.RENAMED, example.id)
         self.changes.rows.append(moved)
-        columns = self._missing(moved)
-        if columns:
-            self._enqueue(columns, example, ChangeKind.FILLED)
+        return self._missing(moved), ChangeKind.FILLED
 
     def _missing(self, row: int) -> tuple[int, ...]:
         """The features of which a row has no label, though it should: those asked when it was labelled, or all."""

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from flows.discover import (
-    Measuring,
-    Prepared,
-    RehearsedOracle,
-    RunForecast,
-    is_known,
-    price_range,
-    unanswered_by,
-)
+from flows.discover import Prepared
+from flows.estimate import Asked, Estimate, Measuring, Pricing, is_known, unanswered_by
 from flows.progress import SILENT, Display
 from flows.runs.curate import (
     CurationRequest,
@@ -87,7 +80,7 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
-def forecast_reasons(run: Run, request: RationaleRequest, display: Display = SILENT) -> RunForecast:
+def forecast_reasons(run: Run, request: RationaleRequest, display: Display = SILENT) -> Estimate:
     """What asking why will cost. Nothing is sent."""
     cells = chosen_cells(run, request.labels, request.limit)
     prepared = prepare_request(run, request.as_curation, display)
@@ -95,22 +88,16 @@ def forecast_reasons(run: Run, request: RationaleRequest, display: Display = SIL
         return _price(run, request, prepared, _questions(prepared, run, cells))
 
 
-def _price(run: Run, request: RationaleRequest, prepared: Prepared, cells: dict[Question, Cell]) -> RunForecast:
-    oracle, questions = prepared.oracle, list(cells)
-
-    def rehearse(rehearsal: RehearsedOracle) -> int:
-        list(rehearsal.ask(questions))
-        return 0  # features
-
-    known = is_known(oracle)
+def _price(run: Run, request: RationaleRequest, prepared: Prepared, cells: dict[Question, Cell]) -> Estimate:
+    oracle, questions, known = prepared.oracle, list(cells), is_known(prepared.oracle)
+    pricing = Pricing(oracle, Measuring(prepared.dataset.examples))
     spent, _ = prepared.store.runs.spent(scope_of(run, request.as_curation)) if known else (0, 0)
-    return RunForecast(
+    return replace(
+        pricing.estimate(lambda _: [Asked(questions)]),
         dataset=prepared.dataset.name,
         oracle=str(oracle.identity) if known else prepared.settings.oracle.partition("?")[0],
         examples=len({row for _, row in cells.values()}),
-        price=price_range(rehearse, oracle, Measuring(prepared.dataset.examples)),
-        calls=len(questions),
-        kept=len(questions) - len(unanswered_by(oracle, prepared.store)(questions)),
+        stored=len(questions) - len(unanswered_by(oracle, prepared.store)(questions)),
         spent=spent,
     )
 

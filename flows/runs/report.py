@@ -23,7 +23,7 @@ from reports.page import UNGUIDED, Page, check_tagging, dataset_of, lacks_unguid
 from sources import DatasetError
 
 if TYPE_CHECKING:
-    from flows.discover import RunForecast
+    from flows.estimate import Estimate
 
 
 def export(
@@ -119,7 +119,7 @@ def _control(name: str, settings: DiscoverSettings, display: Display, instead: s
     return Run(prepared.folder)
 
 
-def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> RunForecast:
+def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> Estimate:
     """What the controls of a report will cost together. Nothing is sent."""
     from flows.discover import forecast_discovery, prepare
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from flows.compare import forecast_comparison, prepare_comparison
-from flows.discover import DiscoverSettings, RunForecast, forecast_discovery, prepare
+from flows.discover import DiscoverSettings, forecast_discovery, prepare
 from flows.enrich import EnrichSettings, check, check_oracles, forecast_enrichment
 from flows.errors import UsageError
+from flows.estimate import Estimate
 from flows.oracle_specs import OracleSpec
 from flows.serving.forms import COMMANDS, form_fields
 from flows.settings import RunSettings
@@ -146,26 +147,26 @@ def _table(place: str, roots: Sequence[Path]) -> Path:
     raise UsageError(f"out: {printable(place)[:200]} is no table here: choose one of the list, or give a plain name")
 
 
-def _forecast_discovery(settings: Any) -> RunForecast:
+def _forecast_discovery(settings: Any) -> Estimate:
     prepared = prepare(settings)
     with closing(prepared.store):
         prepared.check_oracle()
         return forecast_discovery(prepared)
 
 
-def _forecast_enrichment(settings: Any) -> RunForecast:
+def _forecast_enrichment(settings: Any) -> Estimate:
     check_oracles(settings)
     return forecast_enrichment(settings)
 
 
-def _forecast_comparison(settings: Any) -> RunForecast:
+def _forecast_comparison(settings: Any) -> Estimate:
     prepared = prepare_comparison(settings)
     with closing(prepared.store):
         prepared.check_oracles()
         return forecast_comparison(prepared)
 
 
-FORECASTS: dict[str, Callable[[Any], RunForecast]] = {
+FORECASTS: dict[str, Callable[[Any], Estimate]] = {
     "discover": _forecast_discovery,
     "enrich": _forecast_enrichment,
     "compare": _forecast_comparison,

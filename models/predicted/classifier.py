@@ -15,7 +15,6 @@ from discovery import UNKNOWN, Labels
 
 Floats = NDArray[np.float64]
 STRENGTHS = np.geomspace(1e-4, 1.0, 14)  # of the penalty, as parts of what all directions vary
-MOST_LEVERAGE = 0.99  # of an example that alone decides what is said of it
 CURVE_STRENGTH = 100.0  # inverse, of the penalty on the curve: where sides do not meet it must end somewhere
 TRUSTED = 5.0  # a cheaper model's answer is penalised so much less than a number of the vector
 FEWEST = 3  # examples with each answer; with fewer the share of yes is all that is known
@@ -43,22 +42,23 @@ def fit(vectors: NDArray[np.float32], labels: Labels, first: Floats | None = Non
     features, size = labels.shape[1], vectors.shape[1]
     weights, trust, bias = np.zeros((features, size)), np.zeros(features), np.zeros(features)
     unseen = np.full(labels.shape, np.nan)
-    known = labels != UNKNOWN
-    directions: dict[bytes, _Directions] = {}
-    for feature in range(features):
-        rows = np.flatnonzero(known[:, feature])
-        answers, odds = labels[rows, feature], None if first is None else first[rows, feature]
-        yes = int((answers == 1).sum())
-        if min(yes, len(rows) - yes) < FEWEST:
-            bias[feature] = np.log((yes + 0.5) / (len(rows) - yes + 0.5))
-            unseen[rows, feature] = _chances(np.full(len(rows), bias[feature]))
-            continue
-        key = rows.tobytes() if odds is None else bytes([feature % 256, feature // 256])
-        if key not in directions:
-            directions[key] = _Directions.of(vectors[rows], odds)
-        both, bias[feature], unseen[rows, feature] = directions[key].fit(answers)
-        weights[feature] = both[:size]
-        trust[feature] = both[size] if odds is not None else 0.0
+    inputs: dict[bytes, list[int]] = {}  # features that are learned from the same numbers
+    for feature, known in enumerate((labels != UNKNOWN).T):
+        yes, no = int((labels[:, feature] == 1).sum()), int((labels[:, feature] == 0).sum())
+        if min(yes, no) < FEWEST:
+            bias[feature] = np.log((yes + 0.5) / (no + 0.5))
+            unseen[known, feature] = _chances(bias[[feature]])
+        else:
+            inputs.setdefault(known.tobytes() if first is None else str(feature).encode(), []).append(feature)
+    for columns in inputs.values():
+        rows = np.flatnonzero(labels[:, columns[0]] != UNKNOWN)
+        cells, odds = (
+            np.ix_(rows, np.array(columns)),
+            np.empty((len(rows), 0)) if first is None else first[rows][:, columns],
+        )
+        slopes, heights, unseen[cells] = _fitted(vectors[rows].astype(np.float64), odds, labels[cells])
+        weights[columns], bias[columns] = slopes[:, :size], heights
+        trust[columns] = slopes[:, size] if first is not None else 0.0
     return Classifiers(weights, trust, bias), unseen
 
 
@@ -67,46 +67,25 @@ def _chances(odds: Floats) -> Floats:
     return chances
 
 
-@dataclass(frozen=True, eq=False)
-class _Directions:
-    """In which examples vary: `axes` are examples × directions, each of length 1."""
+def _fitted(vectors: Floats, odds: Floats, answers: Labels) -> tuple[Floats, Floats, Floats]:
+    """Weights and biases of log-odds, and the chances by fits without each example, with the penalty of each feature
+    whose fits without an example come nearest to its answer."""
+    from sklearn.linear_model import RidgeCV
 
-    middle: Floats
-    spread: Floats
-    axes: Floats
-    sizes: Floats
-    back: Floats  # directions × numbers
-
-    @classmethod
-    def of(cls, vectors: NDArray[np.float32], odds: Floats | None) -> _Directions:
-        inputs, size = vectors.astype(np.float64), vectors.shape[1]
-        if odds is not None:
-            inputs = np.concatenate([inputs, odds[:, None]], axis=1)
-        middle, spread = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
-        # One number for all of a vector: directions in which vectors vary little say little.
-        spread[:size] = np.sqrt(np.mean(spread[:size] ** 2)) if size else spread[:size]
-        spread[size:] /= TRUSTED * max(1.0, np.sqrt(size))
-        axes, sizes, back = np.linalg.svd((inputs - middle) / spread, full_matrices=False)
-        kept = sizes > 1e-6 * sizes.max(initial=1e-9)
-        return cls(middle, spread, axes[:, kept], sizes[kept], back[kept])
-
-    def fit(self, answers: Labels) -> tuple[Floats, float, Floats]:
-        """Weights and bias of log-odds, and the chances by fits without each example, with the penalty whose fits
-        without an example come nearest to its answer."""
-        mean, n = float(answers.mean()), len(answers)
-        along = self.axes.T @ (answers - mean)
-        best = (np.inf, 0.0, np.full(n, mean))
-        for penalty in (STRENGTHS * (self.sizes**2).sum()).tolist():
-            shrunk = self.sizes**2 / (self.sizes**2 + penalty)
-            leverage = np.minimum(self.axes**2 @ shrunk + 1 / n, MOST_LEVERAGE)
-            left = (answers - mean - self.axes @ (shrunk * along)) / (1 - leverage)
-            if (error := float((left**2).sum())) < best[0]:
-                best = (error, penalty, answers - left)
-        _, penalty, unseen = best
-        weights = self.back.T @ (self.sizes / (self.sizes**2 + penalty) * along) / self.spread
-        slope, height = _curve(unseen, answers)
-        bias = slope * (mean - float(weights @ self.middle)) + height
-        return slope * weights, bias, _chances(slope * unseen + height)
+    inputs, size = np.concatenate([vectors, odds], axis=1), vectors.shape[1]
+    spread = inputs.std(axis=0) + 1e-9
+    # One number for all of a vector: directions in which vectors vary little say little.
+    spread[:size] = np.sqrt(np.mean(spread[:size] ** 2)) if size else spread[:size]
+    spread[size:] /= TRUSTED * max(1.0, np.sqrt(size))
+    scaled = (inputs - inputs.mean(axis=0)) / spread
+    penalties = STRENGTHS * max(float((scaled**2).sum()), 1e-9)
+    ridge = RidgeCV(penalties, scoring="neg_mean_squared_error", store_cv_results=True, alpha_per_target=True)
+    ridge.fit(scaled, answers)
+    weights, means = ridge.coef_ / spread, answers.mean(axis=0)
+    unseen = ridge.cv_results_[:, np.arange(answers.shape[1]), np.searchsorted(penalties, ridge.alpha_)]
+    slopes, heights = np.array([_curve(unseen[:, place], answers[:, place]) for place in range(answers.shape[1])]).T
+    biases = slopes * (means - weights @ inputs.mean(axis=0)) + heights
+    return slopes[:, None] * weights, biases, _chances(slopes * unseen + heights)
 
 
 def _curve(scores: Floats, answers: Labels) -> tuple[float, float]:

@@ -22,7 +22,6 @@ from models.oracle import OracleUnavailable
 from sources import Example
 
 if TYPE_CHECKING:
-    import torch
     from PIL.Image import Image
 
 AT_ONCE = 4_096  # examples whose vectors are computed before they are kept
@@ -298,24 +297,12 @@ def sentence_closeness() -> Closeness | None:
         return None
 
     @cache
-    def loaded() -> tuple[Any, Any]:  # only when it is first asked: that takes seconds
-        transformers: Any = import_module("transformers")
-        transformers.utils.logging.disable_progress_bar()
-        files = find_model(str(package.get_model_path()))
-        return pretrained(transformers.AutoTokenizer, files), pretrained(transformers.AutoModel, files).eval()
+    def sentences() -> _Sentences:  # only when it is first asked: that takes seconds
+        return _Sentences(find_model(str(package.get_model_path())))
 
     @lru_cache(maxsize=4096)
-    def embedding(name: str) -> torch.Tensor:
-        import torch
+    def embedding(name: str) -> Vectors:
+        vectors = sentences().embed([Example(name, "", name)])
+        return np.asarray(vectors[0], np.float32)
 
-        tokenizer, model = loaded()
-        tokens = tokenizer([name], return_tensors="pt", truncation=True)
-        with torch.inference_mode():
-            # One name at a time needs no padding, so the mean over all positions is the model's own pooling.
-            mean = model(**tokens).last_hidden_state[0].mean(dim=0)
-        return torch.nn.functional.normalize(mean, dim=0)
-
-    def closeness(a: str, b: str) -> float:
-        return float(embedding(a) @ embedding(b))
-
-    return closeness
+    return lambda a, b: float(embedding(a) @ embedding(b))

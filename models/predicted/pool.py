@@ -83,11 +83,10 @@ UNSURE = 0.25  # of the examples that are learned from
 
 
 class PoolAsking:
-    """What is asked, whatever is certified: examples to learn from, and the next of the random order."""
+    """What is asked so far, and the labels that were given."""
 
-    def __init__(self, pool: LabelPool, ask: Ask, known: Table | None, *, leave: bool, whole_rows: bool) -> None:
-        self.pool, self.leave, self._whole_rows = pool, leave, whole_rows
-        self._ask = ask
+    def __init__(self, pool: LabelPool, ask: Ask, known: Table | None, *, leave: bool) -> None:
+        self.pool, self.leave, self._ask = pool, leave, ask
         shape = (pool.size, pool.features)
         self.labels = np.full(shape, UNKNOWN, np.int8)
         self.asked = np.zeros(shape, np.bool_)
@@ -100,14 +99,27 @@ class PoolAsking:
             self.labels[cells] = answers[cells]
             self.asked |= cells
 
+    def ask_rows(self, rows: NDArray[np.intp]) -> None:
+        """About all features of which they were not asked."""
+        cells = np.zeros_like(self.asked)
+        cells[rows] = True
+        self.ask(cells & ~self.asked)
+
+    @property
+    def asked_rows(self) -> NDArray[np.bool_]:
+        """Examples that were asked about any feature."""
+        rows: NDArray[np.bool_] = np.asarray(self.asked.any(axis=1))
+        return rows
+
     def learn(self, count: int) -> None:
         """Ask a random part, and what the classifiers of that part are least sure of; less what was asked before."""
         unsure = int(UNSURE * count)
-        already = int(self.asked.all(axis=1).sum())
-        self.ask(self.next_cells(max(0, count - unsure - already)))
-        doubt = self.doubt(self.fitted()[0])
-        doubt[self.asked] = -1
-        self.ask(self.largest(doubt, unsure))
+        left = self.pool.order[~self.asked_rows[self.pool.order]]
+        self.ask_rows(left[: max(0, count - unsure - int(self.asked_rows.sum()))])
+        doubt = self.doubt(self.fitted()[0]).sum(axis=1)
+        doubt[self.asked_rows] = -1
+        # Ties must not go by the random order: by it the sample is drawn from who is left.
+        self.ask_rows(np.argsort(-doubt, kind="stable")[:unsure])
 
     def fitted(self) -> tuple[Classifiers, Floats]:
         return fit(self.pool.vectors, self.labels, self.pool.first)
@@ -119,29 +131,9 @@ class PoolAsking:
         chances = self.chances(classifiers)
         return np.minimum(chances, 1 - chances)
 
-    def next_cells(self, count: int) -> Cells:
-        """The next examples of the random order that were not asked, of each feature."""
-        chosen = np.zeros_like(self.asked)
-        for feature in range(self.pool.features):
-            left = self.pool.order[~self.asked[self.pool.order, feature]]
-            chosen[left[:count], feature] = True
-        return chosen
-
-    def largest(self, doubt: Floats, count: int) -> Cells:
-        """By whole examples, or feature by feature. Ties must not go by the random order: by it the sample is drawn
-        from who is left."""
-        chosen = np.zeros_like(self.asked)
-        if self._whole_rows:
-            doubt = np.broadcast_to(doubt.sum(axis=1, keepdims=True), doubt.shape)
-        for feature in range(self.pool.features):
-            chosen[np.argsort(-doubt[:, feature], kind="stable")[:count], feature] = True
-        return chosen
-
-    def rarer(self, before: Cells, guess: Cells) -> NDArray[np.int8]:
-        """The answer of each feature that is rarer in what was asked before the sample; without that, among the
-        predictions."""
-        answered = before & (self.labels != UNKNOWN)
-        yes = (answered & (self.labels == 1)).sum(axis=0)
+    def rarer(self, guess: Cells) -> NDArray[np.int8]:
+        """The answer of each feature that is rarer in what was asked; without that, among the predictions."""
+        answered, yes = self.labels != UNKNOWN, (self.labels == 1).sum(axis=0)
         shares = np.where(answered.any(axis=0), yes / np.maximum(answered.sum(axis=0), 1), guess.mean(axis=0))
         rarer: NDArray[np.int8] = (shares < 0.5).astype(np.int8)
         return rarer
@@ -163,41 +155,14 @@ class PoolAsking:
         return self.predicted(classifiers, np.zeros_like(self.asked), [None] * self.pool.features)
 
 
-COMMON = 0.5  # of the examples that want anything: a feature that so many want
-SHORT_CHARS = 400  # of a text, which then takes fewer tokens than a request and the features of one
-
-
-def groups_of(
-    cells: Cells, most: int, examples: Sequence[Example]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """The cells as examples that want the same features, at most about so many cells each. Short texts share requests
-    if they want the same: what most of them want comes first, and then each feature by itself, since a short text that
-    is sent twice costs less than a request of its own."""
-    selections = _shared(cells) if _are_short_texts(examples) else [cells]
-    for part in selections:
-        patterns, which = np.unique(part, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            columns, rows = np.flatnonzero(pattern), np.flatnonzero(which.reshape(-1) == number)
-            at_once = max(1, most // max(1, len(columns)))
-            for start in range(0, len(rows) if len(columns) else 0, at_once):
-                yield rows[start : start + at_once], columns
-
-
-def _shared(cells: Cells) -> Iterator[Cells]:
-    wanting = cells.any(axis=1)
-    common = cells[wanting].mean(axis=0) >= COMMON if wanting.any() else cells.any(axis=0)
-    shared = np.zeros_like(cells)
-    shared[np.ix_(np.flatnonzero(cells[:, common].all(axis=1)), np.flatnonzero(common))] = True
-    yield shared
-    left = cells & ~shared
-    for column in np.flatnonzero(left.any(axis=0)):
-        yield left & (np.arange(cells.shape[1]) == column)
-
-
-def _are_short_texts(examples: Sequence[Example]) -> bool:
-    return bool(examples) and all(
-        example.image is None and len(example.text or "") <= SHORT_CHARS for example in examples
-    )
+def groups_of(cells: Cells, most: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The cells as examples that want the same features, at most about so many cells each."""
+    patterns, which = np.unique(cells, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        columns, rows = np.flatnonzero(pattern), np.flatnonzero(which.reshape(-1) == number)
+        at_once = max(1, most // max(1, len(columns)))
+        for start in range(0, len(rows) if len(columns) else 0, at_once):
+            yield rows[start : start + at_once], columns
 
 
 PLAIN = 0.9  # how sure an answer counts whose model gives no probability

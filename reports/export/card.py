@@ -66,10 +66,9 @@ def _predicted(findings: Findings) -> list[str]:
     ]
     if certificates:
         agree, confidence = percent(certificates[0]["agree"]), percent(certificates[0]["confidence"])
-        each = "together" if certificates[0].get("together") else "for each feature"
         lines.append(
-            f"Of {plural(len(certificates), 'feature')} it is certified that at least {agree} of the predicted labels "
-            f"are what the oracle would say, with a confidence of {confidence} {each}."
+            f"Of {plural(len(certificates), 'feature')} together it is certified that at least {agree} of the "
+            f"predicted labels are what the oracle would say, with a confidence of {confidence}."
         )
     if len(marked) > len(certificates):
         lines.append(f"Of {plural(len(marked) - len(certificates), 'feature')} changed by hand no certificate holds.")

@@ -172,7 +172,6 @@ class RunSummary(JsonPart):
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None
     predicted: dict[str, Any] | None = None  # labels that were predicted, and their certificates
-    saved: dict[str, Any] | None = None  # what was not paid: for predicted labels, and by labelling rows at the end
     nones_prove: str = ""
     target: TargetScore | None = None
     truth: TruthScore | None = None

@@ -244,7 +244,7 @@ CASES = {
         800,
         (
             "enrich told/world.csv --features 'red; round' --oracle simulated?price=0.001 --agree 0.9 "
-            "--certify together --budget 2 --store store.sqlite --out table",
+            "--budget 2 --store store.sqlite --out table",
             "enrich told/world.csv --features 'red; round' --oracle simulated?price=0.001 --agree 0.9 "
             "--cheap 'simulated?flip=0.02&price=0.00001' --budget 2 --store store.sqlite --out cheaper",
         ),

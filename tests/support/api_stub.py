@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from flows.discover import RunForecast
+from flows.estimate import Estimate
 from reports import Run as Run
 from reports.page import Page
 

@@ -11,8 +11,8 @@ import pytest
 
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.rediscover import rediscover_with
 from flows.enrich.settings import RediscoverSettings
@@ -75,10 +75,10 @@ def test_an_estimate_on_postgresql_leaves_out_what_is_kept(postgres: PostgresSer
     given = {"dataset": world.spec, "oracle": ORACLE, "queries": 4, "store": url, "out": str(tmp_path / "run")}
     settings = DiscoverSettings.model_validate(given)
     before = forecast_discovery(prepare(settings))
-    assert (before.kept, before.left) == (0, before.price.likely.cost)
+    assert (before.stored, before.left) == (0, before.likely)
     cut_short = settings.model_copy(update={"queries": 2})
     outcome = run_discovery(prepare(cut_short), run_id="run")
     after = forecast_discovery(prepare(settings))
-    assert after.kept == outcome.recorded.paid_calls
+    assert after.stored == outcome.recorded.paid_calls
     assert after.left < before.left
-    assert (after.spent, after.price) == (outcome.recorded.cost, before.price)
+    assert (after.spent, after.likely) == (outcome.recorded.cost, before.likely)

@@ -27,7 +27,7 @@ def test_a_sum_is_rounded_in_one_way_and_free_labels_are_not_called_paid(
     shared = Cost(
         "r", "faces", "openai:m", "label", paid_calls=4, requests=2, paid=123_449, unknown_calls=1, unknown=7001
     )
-    _print_costs([free, shared], {})
+    _print_costs([free, shared])
     heading, printed = capsys.readouterr().out.split("\n", 2)[1:]
     assert "asked" in heading
     assert " paid " not in heading

@@ -18,7 +18,7 @@ STORED = ["--store", "s.sqlite"]
 CROWD = ["t.csv", "--oracle", "simulated"]
 COMMANDS = [
     *(["estimate", "@", "--oracle", "simulated", *STORED], ["estimate", *CROWD, "--store", "@"]),
-    *(["estimate", *CROWD, "--config", "@", *STORED], ["estimate", *CROWD, "--parts", "@", *STORED]),
+    *(["estimate", *CROWD, "--config", "@", *STORED], ["estimate", *CROWD, "--exclude", "@", *STORED]),
     *(["estimate", *CROWD, "--budget", "@", *STORED], ["estimate", "t.csv", "--oracle", "@", *STORED]),
     *(["estimate", "t.csv", "--oracle", f"{kind}@", *STORED] for kind in ("recorded:", "openai:m?prices=", "vlm:~")),
     *(["costs", "--store", "@"], ["costs", "@", *STORED], ["store", "check", "--store", "@"]),

@@ -16,10 +16,8 @@ import pytest
 from flows.cli.money import agreed_budget
 from flows.cli.options import Paying
 from flows.cli.terminal import terminal_display
-from flows.discover import RunForecast
-from flows.discover.price import PriceRange
 from flows.errors import UsageError
-from models.oracle import Forecast
+from flows.estimate import Estimate
 from tests.support.fake_openai import CHAT, FakeOpenAI
 
 SECONDS = 60
@@ -72,8 +70,7 @@ def test_who_says_no_spends_nothing(
 
 @pytest.mark.parametrize("typed", [b"y\n", b"YES\n", b"\n"])
 def test_who_says_yes_gets_the_highest_price_as_a_budget(typed: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    price = PriceRange(Forecast(cost=900_000, most=2_000_000), 500_000, 1_500_000, 2_000_000, calls=10)
-    expected = RunForecast("texts", "openai:gpt-4o-mini", 12, price, calls=20)
+    expected = Estimate("texts", "openai:gpt-4o-mini", 12, 900_000, 2_000_000, questions=10, most_questions=20)
     ours, theirs = pty.openpty()
     with open(theirs, closefd=False) as stdin, open(theirs, "w", closefd=False) as stderr:
         monkeypatch.setattr(sys, "stdin", stdin)

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
-from flows.discover.price.forecast import DOUBTED
-from flows.discover.screening import MOST_PAIRS
+from flows.estimate import LIKELY
 from models.prices import Price, parse_price
 from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.made import few_faces
@@ -78,10 +77,10 @@ def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(
     assert main(["estimate", str(faces), "--oracle", oracle, "--queries", "8", *store, "--json"]) == 0
     estimate = json.loads(capsys.readouterr().out)
     assert server.requests == []
-    each = FEW + MOST_PAIRS  # labels, and whether it means what a known feature means
+    each = FEW + 1  # labels, and whether it means what a known feature means
     assert estimate["calls"] == 8 * (1 + 3 * each), "up to three features a question"
     in_rows = 8 + FEW  # every picture once, with the features of all questions
-    assert 0 < estimate["requests"] - in_rows <= 8 * 3 * DOUBTED
+    assert 0 < estimate["requests"] - in_rows <= 8 * 3 * LIKELY.doubted
     assert 0 < estimate["usd_about"] < estimate["usd"]
     assert estimate["input_tokens"] > estimate["output_tokens"] > 0
     assert main(["estimate", str(faces), "--oracle", oracle, "--queries", "2", *store]) == 0

@@ -93,10 +93,8 @@ def test_voters_of_a_crowd_that_shares_one_order_of_preference_always_agree(tabl
     assert summary.voters_agree == 1
 
 
-def test_parts_of_auto_are_switched(table: Path) -> None:
-    assert set(kinds_asked(discovered(table, parts="ways=pair,imagine=off"))) == {"pair"}
-    small = written(table.parent / "small", 14)
-    run = discovered(small, parts="other=off,ways=unresolved,imagine=off", beyond=False, queries=500)
+def test_auto_may_end_when_no_triple_is_unresolved(tmp_path: Path) -> None:
+    run = discovered(written(tmp_path / "small", 14), beyond=False, queries=500)
     assert run.summary.stopped_because == "nothing-unresolved"
 
 
@@ -138,12 +136,6 @@ def test_a_budget_that_ends_while_the_rest_is_labelled_is_the_reason_to_stop(tab
         (["--ask", "left-right", "--voters", "2"], "--voters 2 and --ask left-right"),
         (["--voters", "0"], "--voters '0'"),
         (["--elicit-on", "2"], "--elicit-on '2'"),
-        (["--parts", "magic=on"], "--parts 'magic=on'"),
-        (["--parts", "imagine=maybe"], "--parts 'imagine=maybe'"),
-        (["--parts", "trust=nan"], "--parts 'trust=nan'"),
-        (["--parts", "trust=-1"], "trust is -1"),
-        (["--parts", "ways=guess"], "cannot ask in the ways 'guess'"),
-        (["--strategy", "adaptive-triple", "--parts", "imagine=off"], "has no option 'imagine'"),
     ],
 )
 def test_the_impossible_is_one_line_and_status_2(

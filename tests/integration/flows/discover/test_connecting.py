@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Connects, OracleError
 from models.prices import parse_price
@@ -39,7 +39,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_preparing_and_estimating_send_nothing(server: FakeOpenAI, tmp_path: Path) -> None:
     settings = settings_for(server, tmp_path)
     prepared = prepare(settings)
-    assert forecast_discovery(prepared).kept == 0
+    assert forecast_discovery(prepared).stored == 0
     assert server.requests == []
     assert prepared.kind == "openai"
     with pytest.raises(OracleError, match=r"call connect\(\) first"):
@@ -55,7 +55,7 @@ def test_a_run_connects_names_its_folder_and_pays_for_the_probe(server: FakeOpen
     spent = server.spent(parse_price(PRICE))
     assert outcome.recorded.cost == spent
     assert prepared.store.runs.spent(prepared.scope) == (spent, 0)
-    assert forecast_discovery(prepare(settings)).kept > 0
+    assert forecast_discovery(prepare(settings)).stored > 0
     assert server.spent(parse_price(PRICE)) == spent
 
 

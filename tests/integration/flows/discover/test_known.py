@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
 from flows.discover.outcome import Outcome, answers_in_order
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
@@ -139,11 +139,11 @@ def test_the_estimate_prices_labels_that_are_asked_and_no_others(dataset: Path) 
             for known in (None, "cat: It mentions a cat.", "owl: It mentions an owl.")
         )
     assert plain.given.features == 0
-    assert (column.given.labels, column.given.taken) == (1, COUNT - 1)
-    assert (asked.given.labels, asked.given.taken) == (COUNT, 0)
+    assert (column.given.labels_asked, column.given.labels_taken) == (1, COUNT - 1)
+    assert (asked.given.labels_asked, asked.given.labels_taken) == (COUNT, 0)
     assert asked.given.cost > column.given.cost > 0
-    assert asked.price.likely.cost > plain.price.likely.cost
-    assert asked.calls == plain.calls + COUNT
+    assert asked.likely > plain.likely
+    assert asked.most_questions == plain.most_questions + COUNT
     assert asked.to_json()["known"]["labels_asked"] == COUNT
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.runs.curate import CurationRequest, curate
 from models import AnswersPending, Feature, Same
@@ -43,7 +43,7 @@ def test_a_wordy_model_is_asked_and_its_duplicates_are_neither_labelled_in_full_
         asked = server.labels_asked
         run_discovery(prepare(chosen.model_copy(update={"out": str(tmp_path / "again")})), run_id="second")
         assert server.labels_asked == asked, "nothing is asked twice"
-    assert expected.price.most > 0
+    assert expected.at_most > 0
     assert summary.settings["ask_same"] is True
     assert summary.same is not None
     twins = table[table["twin"].str.startswith("same as ")]

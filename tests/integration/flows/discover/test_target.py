@@ -152,7 +152,7 @@ def test_a_report_on_the_target_makes_the_unguided_control_within_its_budget(wor
     assert not lacks_unguided(run.folder, run.summary, "cause")
     spent = [one.total_usd or 0 for one in (control, Run(run.folder / "tagging").summary)]
     assert 0 < sum(spent) <= 2
-    assert 0 < spent[0] * 1_000_000 <= both.price.most - tags.price.most, "the estimate held both controls"
+    assert 0 < spent[0] * 1_000_000 <= both.at_most - tags.at_most, "the estimate held both controls"
 
 
 def test_a_repetition_pays_for_nothing_and_without_a_target_nothing_is_another_run(world: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_feature_that_the_truth_lacks_is_unreadable(
     )
 
 
-@pytest.mark.parametrize("changed", [{}, {"certify": "together"}, {"oracle": "simulated?flip=0.02", "votes": 3}])
+@pytest.mark.parametrize("changed", [{}, {"oracle": "simulated?flip=0.02", "votes": 3}])
 def test_predicted_labels_are_those_of_asking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
 ) -> None:

@@ -105,7 +105,7 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
         assert ask_why(run, RationaleRequest(limit=4, confirmed=True)).data["usd"] == 0
         assert len(server.requests) == sent
         after = forecast_reasons(run, RationaleRequest(limit=4))
-        assert (after.kept, after.left, after.most_left) == (4, 0, 0)
+        assert (after.stored, after.left, after.most_left) == (4, 0, 0)
         assert after.spent == round(data["usd"] * 1_000_000)
     texts = {example.id: example.text for example in prepare(chosen).dataset.examples}
     assert all(one.quote in str(texts[one.id]) for one in read_reasons(run.folder))
@@ -157,13 +157,13 @@ def test_people_are_asked_on_the_review_page_and_the_command_goes_on(
     page = run.report().path.read_text(encoding="utf-8")
     assert page.count("&lt;script&gt;seen&lt;/script&gt;") == 5
     assert "<script>seen" not in page
-    assert forecast_reasons(run, RationaleRequest("disputed", 5)).price.most == 0
+    assert forecast_reasons(run, RationaleRequest("disputed", 5)).at_most == 0
 
 
 def test_people_who_are_paid_are_priced_before_they_are_asked(tmp_path: Path, capsys: Printed) -> None:
     run = by_people(tmp_path, oracle="human?price=0.05")
     expected = forecast_reasons(run, RationaleRequest("disputed", 4))
-    assert expected.price.likely.cost == 200_000 <= expected.price.most
+    assert expected.likely == 200_000 <= expected.at_most
     assert main(["rationale", str(run.folder), "--labels", "disputed", "--limit", "4"]) == 0
     assert "4 questions why, about disputed labels: likely 0.2000 USD" in capsys.readouterr().out
     with Store.open(str(tmp_path / "store.sqlite")) as store:

@@ -11,7 +11,7 @@ from scipy.stats import poisson
 
 from benchmarks.rehearsal import Labelling, Rehearsal, rehearse
 from benchmarks.worlds import World, binary_tree, independent_features, skewed_world
-from discovery.questions import Comparison, Kind, Strategy, StrategyError
+from discovery.questions import Comparison, Kind, Strategy
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.strategies import make_strategy
 from discovery.strategies.auto import Auto
@@ -161,22 +161,6 @@ def test_every_comparison_of_three_examples_is_asked_before_it_ends() -> None:
         asked += questions
         strategy.learn(questions[0], [], [])
     assert sorted(len(question.examples) for question in asked) == [1, 1, 1, 2, 2, 2, 3]
-
-
-def test_near_triples_are_more_alike_than_far_ones() -> None:
-    truth = independent_features(40, [0.3] * 60, np.random.default_rng(0)).truth
-
-    def differences(way: str) -> float:
-        history = run(truth, 3, 25, ways=(way,), imagine=False)
-        known = truth[:, history.columns]
-        return float(np.mean([np.ptp(known[list(question.examples)], axis=0).mean() for question in history.questions]))
-
-    assert differences("near") < differences("unresolved") < differences("far")
-
-
-def test_unknown_ways_are_refused_in_one_line() -> None:
-    with pytest.raises(StrategyError, match="auto cannot ask in the ways 'guess': choose among triple"):
-        make_strategy("auto", 9, np.random.default_rng(0), ways=("guess",))
 
 
 def test_three_features_a_question_find_more_with_the_same_questions() -> None:

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
-from discovery.unresolved.join import VISITS, TripleJoin
+from discovery.unresolved.join import VISITS, TripleJoin, count_unresolved_triples, survey
 from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.sources import all_triples
-from discovery.unresolved.survey import count_unresolved_triples, survey
 from tests.support.slow import slow
 
 

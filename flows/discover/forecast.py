@@ -1,0 +1,134 @@
+"""What a discovery will cost, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from discovery import UNKNOWN
+from flows.discover.findings import StopReason
+from flows.discover.preparation import Prepared
+from flows.estimate import (
+    LIKELY,
+    SAMPLE,
+    AskedShares,
+    Chances,
+    Discovery,
+    Estimate,
+    KnownPrice,
+    LabelPlan,
+    Measuring,
+    Pricing,
+    draw,
+    is_known,
+)
+from reports.run import STEER
+
+
+def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate:
+    """What a discovery will take, before anything is spent and without a request to any server."""
+    settings, oracle = prepared.settings, prepared.oracle
+    known, labels_rest = is_known(oracle), prepared.labelled > len(prepared.compared)
+    ended = known and has_ended(prepared)
+    shares = _shares(prepared)
+    spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
+    return replace(
+        Estimate() if ended else price_of(prepared, likely),
+        dataset=prepared.dataset.name,
+        oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
+        examples=prepared.labelled,
+        compared=len(prepared.compared) if labels_rest else None,
+        given=_known_price(prepared),
+        stored=prepared.store.answers.count(prepared.scope) if known else 0,
+        spent=spent,
+        ended=ended,
+        assumed=_assumed(prepared, shares) if shares else "",
+    )
+
+
+def price_of(prepared: Prepared, likely: Chances = LIKELY) -> Estimate:
+    """Of a whole discovery, as if nothing were stored."""
+    work, shares = _work(prepared), _shares(prepared)
+    pricing = Pricing(prepared.oracle, Measuring(prepared.dataset.examples))
+    if shares is None or not shares.saves:
+        return replace(pricing.estimate(work.plan, likely=likely), features=len(work.found(likely)))
+    predicted = replace(work, predicted=shares)
+    total = pricing.estimate(predicted.plan, in_full=work.plan, likely=likely)
+    if prepared.cheap is not None:
+        total += Pricing(prepared.cheap, Measuring(prepared.dataset.examples)).estimate(work.labelled_once)
+    return replace(total, features=len(work.found(likely)))
+
+
+def _work(prepared: Prepared) -> Discovery:
+    settings, n = prepared.settings, len(prepared.compared)
+    examples = prepared.dataset.examples
+    return Discovery(
+        compared=prepared.compared,
+        queries=settings.queries,
+        form=prepared.make_strategy().next_questions(1)[0],
+        batch=settings.batch or 1,
+        label_every=settings.label_every,
+        voters=settings.voters,
+        per_question=prepared.features_each,
+        votes=settings.votes,
+        exemplars=settings.exemplars,
+        look=min(settings.look or 0, n // 3, SAMPLE // 2),
+        ask_same=bool(settings.ask_same),
+        exclude=tuple(settings.excluded),
+        given=prepared.known_features,
+        known=frozenset(
+            (given.feature, examples[row].digest)
+            for given in prepared.given
+            for row in (given.labels != UNKNOWN).nonzero()[0].tolist()
+        ),
+        rest=prepared.rest if prepared.labelled > n else (),
+    )
+
+
+def _shares(prepared: Prepared) -> AskedShares | None:
+    """Of the examples that are not compared; None where no label is predicted."""
+    if prepared.settings.agree is None or not prepared.rest:
+        return None
+    n = len(prepared.dataset.examples)
+    most = prepared.settings.queries * prepared.features_each + len(prepared.given)
+    promise = prepared.settings.promise_at(prepared.settings.agree)
+    return AskedShares.expected(n, most, promise, known=len(prepared.compared))
+
+
+_AT_ITS_END = (StopReason.QUERIES, StopReason.TARGET_G, StopReason.NONES, StopReason.EXHAUSTED)
+_ENDED = {f"stopped: {reason}" for reason in _AT_ITS_END}
+_DECIDE_NOTHING = {"budget", "store", "out", "wait"}
+
+
+def has_ended(prepared: Prepared) -> bool:
+    """Whether a run with these settings came to its end, and no command for it (`steer`) may ask more."""
+    if prepared.settings.retry_unusable or (prepared.folder / STEER).exists():
+        return False
+    mine = _what_decides(prepared.settings.model_dump(mode="json"))
+    earlier = prepared.store.runs.latest([prepared.scope])
+    return any(run.status in _ENDED and _what_decides(run.settings) == mine for run in earlier)
+
+
+def _what_decides(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in _DECIDE_NOTHING}
+
+
+def _assumed(prepared: Prepared, shares: AskedShares) -> str:
+    labels_first = prepared.settings.cheap if shares.saves else None
+    first = f"; {labels_first.partition('?')[0]} labels everything first" if labels_first else ""
+    return shares.words(prepared.settings.agree or 0.0) + first
+
+
+def _known_price(prepared: Prepared) -> KnownPrice:
+    """Of all examples that are labelled."""
+    examples, given = prepared.dataset.examples, prepared.given
+    if not given:
+        return KnownPrice()
+    rows = prepared.rows if prepared.labelled < len(examples) else list(range(len(examples)))
+    unknown = sum(int((known.labels[rows] == UNKNOWN).sum()) for known in given)
+    sample = draw([examples[row] for row in rows])
+    plan = LabelPlan(prepared.settings.votes, LIKELY, _work(prepared).known)
+    asked = plan.of(sample, prepared.known_features, len(rows) / len(sample))
+    cost, _ = Pricing(prepared.oracle, Measuring(examples)).total(asked, LIKELY)
+    return KnownPrice(len(given), unknown, len(given) * len(rows) - unknown, cost.cost)

@@ -1,0 +1,512 @@
+"""What a run will cost, before anything is spent: questions about a sample of the examples, in the groups in which the
+run sends them, are priced by the oracle and counted for all. Nothing is sent to any server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import ceil, comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery import Comparison, Kind, votes_to_ask
+from discovery.statistics import Promise
+from models import (
+    MICRO,
+    NOTHING_MEASURED,
+    Compare,
+    Family,
+    Feature,
+    Forecast,
+    Label,
+    Measured,
+    Money,
+    Oracle,
+    ProbesServer,
+    Question,
+    QuestionKeys,
+    Same,
+    connect,
+    in_turn,
+    in_usd,
+    reserved_at_once,
+)
+from models.people import MixedCrowd
+from models.predicted import asked_in_full, groups_of
+from sources import Example
+
+if TYPE_CHECKING:
+    from store import Store
+
+SAMPLE = 120  # examples whose questions are priced, of those that are compared and of the others
+AT_ONCE = 8_192  # labels
+MOST = 4  # times the likely price, which no run on a server that does its work has come near to
+LEFT_TO_ASK = 0.2  # of what is neither learned from nor sampled: as if the middle one of the cuts passed
+SYLLABLES = ("ma", "to", "ri", "lu", "ke", "so", "na", "pi")
+NOTHING = Forecast()
+
+
+@dataclass(frozen=True)
+class Chances:
+    """What is left to chance in a run."""
+
+    found: float  # of the features asked for that are found and new
+    kept: float  # of the features that looks at a few examples do not drop
+    doubted: float  # requests whether a new feature means what a known one means, for each
+    doubtful: float  # of the labels that people are asked about where a model is in doubt
+    borderline: float | None  # of the labels, on which votes are cast by chance; None if every vote is cast
+
+
+# `kept` and `doubted`: of 24 to 33 features that the lifelike server found in zoo and faces, looks dropped 8 to 10 %,
+# and 0.7 questions about each, which share requests, told which mean the same.
+LIKELY = Chances(found=0.85, kept=0.92, doubted=0.25, doubtful=0.1, borderline=0.06)
+WORST = Chances(found=1.0, kept=1.0, doubted=1.0, doubtful=1.0, borderline=None)
+
+
+@dataclass(frozen=True)
+class KnownPrice:
+    """What the features that a run starts with take, which is part of its price."""
+
+    features: int = 0
+    labels_asked: int = 0
+    labels_taken: int = 0  # that are known
+    cost: Money = 0  # likely
+
+    def to_json(self) -> dict[str, Any]:
+        fields = asdict(self)
+        return {"usd_about": fields.pop("cost") / MICRO} | fields
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes, likely and at most. What is stored already is left out of what is left."""
+
+    dataset: str = ""
+    oracle: str = ""
+    examples: int = 0
+    likely: Money = 0
+    at_most: Money = 0
+    questions: int = 0  # likely
+    most_questions: int = 0
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    features: int = 0  # that it likely finds
+    compared: int | None = None  # of the examples, where not all are
+    stored: int = 0  # answers of an earlier attempt
+    spent: Money = 0  # by earlier attempts
+    in_flight: Money = 0  # that must be reserved to ask without waiting
+    measured: int = 0  # earlier answers that tell what is usual
+    assumed: str = ""  # in words
+    given: KnownPrice = field(default_factory=KnownPrice)
+    ended: bool = False  # the same run came to its end before: all that it needs is stored
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """Of two runs, or of two parts of one."""
+        return replace(
+            self,
+            **{name: getattr(self, name) + getattr(other, name) for name in _SUMS},
+            in_flight=max(self.in_flight, other.in_flight),
+            measured=max(self.measured, other.measured),
+            ended=self.ended and other.ended,
+        )
+
+    @property
+    def budget(self) -> Money:
+        """With which it costs no more than is estimated at most, or than must be reserved to ask without waiting."""
+        return self.spent + max(self.most_left, self.left + self.in_flight)
+
+    @property
+    def left(self) -> Money:
+        """Likely."""
+        return round(self.likely * max(0.0, 1 - self.stored / max(self.questions, 1)))
+
+    @property
+    def most_left(self) -> Money:
+        return -(-self.at_most * max(self.most_questions - self.stored, 0) // max(self.most_questions, 1))
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """In words."""
+        compared = "" if self.compared is None else f", {self.compared:,} of them compared"
+        head = f"{self.dataset} ({self.examples:,} examples{compared}) with {self.oracle}"
+        stored = f"{self.stored:,} answers are kept"
+        if self.ended:
+            return [head, f"{stored}: nothing is left to ask"]
+        if not self.at_most:
+            return [f"{head}: up to {self.most_questions:,} calls, free of charge; {stored}"]
+        asked = f"{self.questions:,} calls"
+        if self.requests:
+            tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+            asked += f" in {self.requests:,} requests, {tokens}"
+        if self.features:
+            asked += f", for {self.features} features"
+        source = f"{self.measured:,} earlier answers and " if self.measured else ""
+        lines = [
+            f"{head}: likely {_about_usd(self.likely)}, at most {_about_usd(self.at_most)}",
+            f"that is {asked}; by {source}the sizes of the pictures and texts",
+        ]
+        if self.assumed:
+            lines.append(self.assumed)
+        if given := self.given.features:
+            taken = f"{self.given.labels_taken:,} labels are known, {self.given.labels_asked:,} asked"
+            lines.append(f"of that for {given} known features: {taken}, likely {_about_usd(self.given.cost)}")
+        if self.stored:
+            lines.append(f"{stored}: likely {_about_usd(self.left)}, at most {_about_usd(self.most_left)}, are left")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "oracle": self.oracle,
+            "examples": self.examples,
+            "compared": self.compared,
+            "features": self.features,
+            "calls": self.most_questions,
+            "kept": self.stored,
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "usd_about": self.likely / MICRO,
+            "usd": self.at_most / MICRO,
+            "usd_about_left": self.left / MICRO,
+            "usd_left": self.most_left / MICRO,
+            "measured_answers": self.measured,
+            "assumed": self.assumed,
+            "known": self.given.to_json(),
+        }
+
+
+_SUMS = (
+    *("likely", "at_most", "questions", "most_questions", "requests", "input_tokens", "output_tokens"),
+    *("features", "stored", "spent"),
+)
+
+
+def _about_usd(amount: Money) -> str:
+    """To the cent; a sum below ten cents with more digits."""
+    return in_usd(amount, 2 if amount >= MICRO // 10 else 4, at_most=True)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions about a sample that are asked together, and how often as many are asked in all."""
+
+    questions: Sequence[Question]
+    times: float = 1.0
+
+
+Plan = Callable[[Chances], Iterable[Asked]]
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Who is asked, and which of the questions the store has no answer to."""
+
+    oracle: Oracle
+    measured: Measuring
+    unanswered: Callable[[Sequence[Question]], Sequence[Question]] = lambda questions: questions
+
+    def estimate(self, plan: Plan, *, in_full: Plan | None = None, likely: Chances = LIKELY) -> Estimate:
+        """What the questions of a plan take. `in_full` is the plan where nothing can be predicted, which it costs at
+        most."""
+        cost, questions = self.total(plan(likely), likely)
+        worst, most_questions = self.total((in_full or plan)(WORST), WORST)
+        full = cost if in_full is None else self.total(in_full(likely), likely)[0]
+        return Estimate(
+            likely=cost.cost,
+            at_most=min(max(worst.most, cost.cost), MOST * full.cost),
+            questions=questions,
+            most_questions=most_questions,
+            requests=cost.requests,
+            input_tokens=cost.input_tokens,
+            output_tokens=cost.output_tokens,
+            in_flight=cost.in_flight,
+            measured=self.measured.answers,
+        )
+
+    def total(self, asked: Iterable[Asked], chances: Chances) -> tuple[Forecast, int]:
+        """And the number of questions."""
+        total, count = NOTHING, 0.0
+        for group in asked:
+            questions = self.unanswered(group.questions)
+            taken = forecast_of(self.oracle, questions, self.measured, doubtful=chances.doubtful)
+            total += taken.times(group.times)
+            count += len(questions) * group.times
+        return total, round(count)
+
+
+def forecast_of(oracle: Oracle, questions: Sequence[Question], measured: Measuring, *, doubtful: float) -> Forecast:
+    """What any oracle takes for these; of a crowd with people, `doubtful` of the labels go to them too."""
+    if isinstance(oracle, MixedCrowd):
+        named = [question for question in questions if isinstance(question, Compare | Family)]
+        labels = [question for question in questions if isinstance(question, Label)]
+        others = [question for question in questions if not isinstance(question, Compare | Family)]
+        total = forecast_of(oracle.elicits, named, measured, doubtful=doubtful)
+        total += forecast_of(oracle.labels, others, measured, doubtful=doubtful)
+        if oracle.people is not None:
+            checked = oracle.mixture.spot_check or 0.0
+            share = min(1.0, checked + (doubtful if oracle.mixture.escalate is not None else 0.0))
+            by_people = forecast_of(oracle.people, labels, measured, doubtful=doubtful)
+            total += by_people.times(1.0 if doubtful == 1.0 else share)
+        return total
+    if not questions:
+        return NOTHING
+    if isinstance(oracle, ProbesServer):
+        return oracle.forecast(questions, measured.of(oracle))
+    prices = oracle.estimate(questions)
+    return Forecast(0, 0, 0, sum(prices), sum(prices), reserved_at_once(oracle.width) * max(prices))
+
+
+class Measuring:
+    """What earlier answers say about each oracle: looked up once, for the examples of one data set."""
+
+    def __init__(self, examples: Iterable[Example]) -> None:
+        self._examples = examples
+        self._known: dict[int, Measured] = {}
+
+    def of(self, oracle: Oracle) -> Measured:
+        if not isinstance(oracle, ProbesServer):
+            return NOTHING_MEASURED
+        if id(oracle) not in self._known:
+            self._known[id(oracle)] = oracle.measured(self._examples)
+        return self._known[id(oracle)]
+
+    @property
+    def answers(self) -> int:
+        return max((measured.answers for measured in self._known.values()), default=0)
+
+
+def is_known(oracle: Oracle) -> bool:
+    """Whether the identity is known without a request to a server; if so, it is connected."""
+    members = oracle.members if isinstance(oracle, MixedCrowd) else [oracle]
+    known = all(member.is_probed() for member in members if isinstance(member, ProbesServer))
+    if known:
+        connect(oracle)
+    return known
+
+
+def unanswered_by(oracle: Oracle, store: Store) -> Callable[[Sequence[Question]], Sequence[Question]]:
+    """Which questions the store has no answer to; all of them, where the oracle's server was never probed."""
+    if isinstance(oracle, MixedCrowd) or not is_known(oracle):
+        return list
+    keys = QuestionKeys(oracle.identity)
+
+    def unanswered(questions: Sequence[Question]) -> Sequence[Question]:
+        by_key = {keys.of(question): question for question in questions}
+        stored = store.answers.lookup(list(by_key))
+        return [question for key, question in by_key.items() if key not in stored]
+
+    return unanswered
+
+
+def draw(examples: Sequence[Example], most: int = SAMPLE) -> list[Example]:
+    """All of them, or so many at random, the same every time."""
+    if len(examples) <= most:
+        return list(examples)
+    chosen = np.random.default_rng(len(examples)).choice(len(examples), most, replace=False)
+    return [examples[row] for row in sorted(chosen.tolist())]
+
+
+def made_up_features(count: float) -> list[Feature]:
+    """Of the usual length, each another one."""
+    return [_made_up(number) for number in range(round(count))]
+
+
+def _made_up(number: int) -> Feature:
+    first, second, third, fourth = (SYLLABLES[number // len(SYLLABLES) ** place % len(SYLLABLES)] for place in range(4))
+    name = f"{first}{second}ck {third}{fourth}nd"
+    return Feature(name, f"The example shows {name} in a way that is plain to see.")
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """Labels by vote: first the fewest votes that can decide each, then more of those that are left in doubt."""
+
+    votes: int
+    chances: Chances
+    known: frozenset[tuple[Feature, str]] = frozenset()  # by the digest of the example: not asked
+
+    def of(self, examples: Sequence[Example], features: Sequence[Feature], times: float = 1.0) -> Iterator[Asked]:
+        """All features of an example together, as they are sent."""
+        cells = [
+            (feature, example)
+            for example in examples
+            for feature in features
+            if (feature, example.digest) not in self.known
+        ]
+        if not cells:
+            return
+        fewest = int(votes_to_ask(0, 0, 0, self.votes))
+        yield _votes(cells, range(fewest), times)
+        if self.chances.borderline is None:
+            yield _votes(cells, range(fewest, self.votes), times)
+        elif self.votes > fewest:
+            # Votes by chance until one side has `fewest` of them, less those that are cast in any case.
+            more = 2 * fewest * (1 - comb(2 * fewest, fewest) / 4**fewest) - fewest
+            wanted = self.chances.borderline * more * len(cells)
+            chosen = np.random.default_rng(0).choice(len(cells), min(ceil(wanted), len(cells)), replace=False)
+            in_doubt = [cells[place] for place in sorted(chosen.tolist())]
+            yield _votes(in_doubt, [fewest], times * wanted / len(in_doubt))
+
+    def of_cells(
+        self, cells: NDArray[np.bool_], examples: Sequence[Example], features: Sequence[Feature], times: float
+    ) -> Iterator[Asked]:
+        """Where only some labels are asked, those of the same features together."""
+        for rows, columns in groups_of(cells, AT_ONCE // self.votes):
+            yield from self.of([examples[row] for row in rows], [features[column] for column in columns], times)
+
+
+def _votes(cells: Sequence[tuple[Feature, Example]], voters: Sequence[int], times: float) -> Asked:
+    return Asked([Label(feature, example, voter) for feature, example in cells for voter in voters], times)
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What a discovery asks, in numbers."""
+
+    compared: Sequence[Example]
+    queries: int
+    form: Comparison = field(default_factory=lambda: Comparison(Kind.TWO_OF_THREE, (0, 1, 2)))
+    batch: int = 1
+    label_every: int | None = None  # comparisons after which what they found is labelled; by default those of a batch
+    voters: int = 1
+    per_question: int = 1
+    votes: int = 1
+    exemplars: int = 0
+    look: int = 0  # examples after which a feature may be dropped
+    ask_same: bool = False
+    exclude: tuple[str, ...] = ()
+    given: Sequence[Feature] = ()
+    known: frozenset[tuple[Feature, str]] = frozenset()  # labels of features that are given
+    rest: Sequence[Example] = ()  # that are labelled too
+    predicted: AskedShares | None = None  # of the rest
+
+    def found(self, chances: Chances) -> list[Feature]:
+        return self._made_up(chances.found * self.queries * self.per_question)
+
+    def plan(self, chances: Chances) -> Iterator[Asked]:
+        labels = LabelPlan(self.votes, chances, self.known)
+        sample = draw(self.compared)
+        yield from labels.of(sample, self.given, len(self.compared) / len(sample))
+        yield from self._comparisons(chances, sample)
+        for features, rounds in self._rounds(chances):
+            first, times = sample[: self.look], rounds * (len(self.compared) - self.look) / (len(sample) - self.look)
+            kept = self._kept(features, chances)
+            yield from labels.of(first, features, rounds)
+            yield from labels.of(sample[self.look :], kept, times)
+        found = self.found(chances)
+        if self.ask_same and found:
+            yield Asked([Same.of(found[0], _made_up(len(found)), 0)], chances.doubted * len(found))
+        yield from self._of_rest(labels, self._kept(found, chances))
+
+    def _kept(self, features: list[Feature], chances: Chances) -> list[Feature]:
+        return features[: round(chances.kept * len(features))] if self.look else features
+
+    def labelled_once(self, chances: Chances) -> Iterator[Asked]:
+        """What a cheaper oracle is asked that labels everything first."""
+        for examples in (self.compared, self.rest):
+            sample = draw(examples)
+            yield from LabelPlan(1, chances).of(sample, self.found(chances), len(examples) / len(sample))
+
+    def _comparisons(self, chances: Chances, sample: Sequence[Example]) -> Iterator[Asked]:
+        """Of the form of the first one, about random examples, with the features that are known by then."""
+        rng, names = np.random.default_rng(0), [feature.name for feature in self.found(chances)]
+        here, there = len(self.form.examples), len(self.form.without)
+        starts = range(0, self.queries, self.batch * self.voters)
+        chosen = starts[:: ceil(len(starts) / SAMPLE)]
+        for start in chosen:
+            known = [feature.name for feature in self.given]
+            known += names[: round(chances.found * self.per_question * start)]
+            batch = []
+            for number in range(start, min(start + self.batch * self.voters, self.queries)):
+                rows = rng.choice(len(sample), here + there, replace=here + there > len(sample)).tolist()
+                question = Compare(
+                    kind=self.form.kind,
+                    examples=tuple(sample[row] for row in rows[:here]),
+                    without=tuple(sample[row] for row in rows[here:]),
+                    known=tuple(known) if self.form.other_than_known else (),
+                    voter=number % self.voters,
+                    most=self.per_question,
+                    exclude=self.exclude,
+                )
+                batch.append(question)
+            yield Asked(batch, len(starts) / len(chosen))
+
+    def _rounds(self, chances: Chances) -> Iterator[tuple[list[Feature], float]]:
+        """The features that are labelled together, and in how many rounds as many are."""
+        answers = (self.label_every or self.batch) * self.voters
+        rounds = [(answers, self.queries // answers), (self.queries % answers, 1)]
+        for asked, times in rounds:
+            whole, part = divmod(chances.found * self.per_question * asked, 1)
+            for count, share in ((int(whole), 1 - part), (int(whole) + 1, part)):
+                if count and share * times:
+                    yield self._made_up(count), share * times
+
+    def _made_up(self, count: float) -> list[Feature]:
+        """With the examples that models are shown."""
+        having = max(1, 2 * len(self.form.examples) // 3)
+        lacking = self.compared[having : len(self.form.examples) + len(self.form.without)]
+        exemplars = in_turn(self.compared[:having], lacking)
+        features = made_up_features(count)
+        return [replace(feature, exemplars=exemplars, models_see=self.exemplars) for feature in features]
+
+    def _of_rest(self, labels: LabelPlan, found: Sequence[Feature]) -> Iterator[Asked]:
+        if not self.rest:
+            return
+        sample, features = draw(self.rest), [*self.given, *found]
+        times = len(self.rest) / len(sample)
+        if self.predicted is None or not self.predicted.saves:
+            yield from labels.of(sample, features, times)
+        else:
+            cells = self.predicted.cells(sample, len(features))
+            yield from labels.of_cells(cells, sample, features, times)
+
+
+@dataclass(frozen=True)
+class AskedShares:
+    """How much of a pool is asked where labels are predicted."""
+
+    examples: int  # that are asked in full: to learn from, and to certify
+    of: int
+    left: tuple[float, ...]  # of each feature, which share of its labels of the other examples is asked
+    is_measured: bool = False  # by an earlier run
+
+    @classmethod
+    def expected(cls, pool: int, features: int, promise: Promise, *, known: int = 0) -> AskedShares:
+        """`known` are examples of the pool that are labelled already."""
+        return cls(asked_in_full(pool, promise, known=known), pool - known, (LEFT_TO_ASK,) * features)
+
+    @classmethod
+    def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, kept: bool) -> AskedShares:
+        """By what an earlier run asked; `kept` says that its classifiers are there."""
+        return cls(asked_in_full(pool, promise, kept=kept), pool, left, is_measured=True)
+
+    @property
+    def saves(self) -> bool:
+        return self.examples < self.of
+
+    def words(self, agree: float) -> str:
+        if not self.saves:
+            return f"{self.of:,} examples are too few to predict any: all are asked"
+        share = sum(self.left) / max(len(self.left), 1)
+        source = "as in the run before" if self.is_measured else "assumed"
+        return (
+            f"{self.examples:,} of {self.of:,} examples are asked, and {share:.0%} of what is left ({source}); the "
+            f"other labels are predicted, certified to agree on {agree:.0%}; at most if nothing can be certified"
+        )
+
+    def cells(self, examples: Sequence[Example], features: int) -> NDArray[np.bool_]:
+        """Those that are asked of a sample of the pool, of the same examples for every feature that is predicted."""
+        n, whole_rows = len(examples), examples[0].image is not None
+        full = round(n * self.examples / self.of)
+        cells = np.zeros((n, features), np.bool_)
+        cells[:full] = True
+        for feature in range(features):
+            left = max(self.left) if whole_rows else self.left[feature]
+            cells[full : full + round((n - full) * left), feature] = True
+        return cells
