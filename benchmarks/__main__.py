@@ -39,8 +39,6 @@ ENTRIES = {
     "start": "benchmarks.start",
     "openai": "benchmarks.openai",
     "peers": "benchmarks.peers.parts",
-    "people": "benchmarks.people",
-    "weak-model": "benchmarks.weak_model",
 }
 PAPER = "paper"  # has a page of its own: docs/replication
 NAMES = (*ENTRIES, PAPER)
