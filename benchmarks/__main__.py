@@ -38,7 +38,7 @@ ENTRIES = {
     "enrichment": "benchmarks.enrichment.parts",
     "start": "benchmarks.start",
     "openai": "benchmarks.openai",
-    "peers": "benchmarks.peers.parts",
+    "peers": "benchmarks.peers.measures",
 }
 PAPER = "paper"  # has a page of its own: docs/replication
 NAMES = (*ENTRIES, PAPER)

@@ -35,8 +35,8 @@ def build_tokenizer(phrases: list[Phrase]) -> PreTrainedTokenizerFast:
     from tokenizers.models import WordLevel
 
     transformers: Any = import_module("transformers")
-    said = [*TEMPLATES, *(text for phrase in phrases for text in (phrase.name, *phrase.paraphrases))]
-    words = sorted({word for text in said for word in words_of(text)})
+    texts = [*TEMPLATES, *(text for phrase in phrases for text in (phrase.name, *phrase.paraphrases))]
+    words = sorted({word for text in texts for word in words_of(text)})
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate([PADDING, UNKNOWN, *words])}, UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Lowercase(), normalizers.Replace(Regex(r"[^\p{L}\p{N}]+"), " "), normalizers.Strip()]
