@@ -34,13 +34,11 @@ ENTRIES = {
     "estimates": "benchmarks.estimates",
     "predicted": "benchmarks.predicted",
     "scale": "benchmarks.scale",
-    "store": "benchmarks.store.parts",
-    "enrichment": "benchmarks.enrichment.parts",
+    "store": "benchmarks.store",
+    "enrichment": "benchmarks.enrichment",
     "start": "benchmarks.start",
     "openai": "benchmarks.openai",
-    "peers": "benchmarks.peers.parts",
-    "people": "benchmarks.people",
-    "weak-model": "benchmarks.weak_model",
+    "peers": "benchmarks.peers.measures",
 }
 PAPER = "paper"  # has a page of its own: docs/replication
 NAMES = (*ENTRIES, PAPER)

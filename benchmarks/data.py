@@ -53,30 +53,33 @@ def write_faces(folder: Path, count: int, side: int) -> None:
 def write_texts(folder: Path, count: int, features: int, seed: int) -> Path:
     """Texts of 15 to 35 words, with a truth that has nothing to do with them: prices are measured, not answers."""
     rng = np.random.default_rng([seed, 2])
-    names = [f"topic {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(features)]
     texts = [" ".join(rng.choice(WORDS.split(), int(rng.integers(15, 36)))) + f", number {row}" for row in range(count)]
     truth = (rng.random((count, features)) < rng.uniform(*COMMON, features)).astype(int).tolist()
-    (folder / "texts").mkdir()
-    _write(folder / "texts" / "texts.csv", ["id", "text"], ([f"t{row}", text] for row, text in enumerate(texts)))
-    _write(folder / "texts" / "truth.csv", ["id", *names], ([f"t{row}", *values] for row, values in enumerate(truth)))
-    return folder / "texts" / "texts.csv"
+    return _write_dataset(folder / "texts", texts, truth)
 
 
 def write_telling_texts(folder: Path, count: int, features: int, seed: int) -> Path:
     """Texts whose topics can be read from their words: each topic of a text adds three of its own eight words."""
     rng = np.random.default_rng([seed, 3])
-    names = [f"topic {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(features)]
-    words = [[f"{name.split()[1].lower()}{letter}word" for letter in "abcdefgh"] for name in names]
+    words = [[f"{name.split()[1].lower()}{letter}word" for letter in "abcdefgh"] for name in _topics(features)]
     truth = (rng.random((count, features)) < rng.uniform(0.05, 0.4, features)).astype(int)
     texts = []
     for row in truth:
         own = [word for topic in np.flatnonzero(row) for word in rng.choice(words[topic], 3, replace=False)]
         texts.append(" ".join(rng.permutation([*own, *rng.choice(WORDS.split(), 12)])))
-    (folder / "telling").mkdir()
-    _write(folder / "telling" / "texts.csv", ["id", "text"], ([f"t{row}", text] for row, text in enumerate(texts)))
-    rows = ([f"t{row}", *values] for row, values in enumerate(truth.tolist()))
-    _write(folder / "telling" / "truth.csv", ["id", *names], rows)
-    return folder / "telling" / "texts.csv"
+    return _write_dataset(folder / "telling", texts, truth.tolist())
+
+
+def _topics(count: int) -> list[str]:
+    return [f"topic {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(count)]
+
+
+def _write_dataset(folder: Path, texts: Sequence[str], truth: Sequence[Sequence[int]]) -> Path:
+    folder.mkdir()
+    header = ["id", *_topics(len(truth[0]))]
+    _write(folder / "texts.csv", ["id", "text"], ([f"t{row}", text] for row, text in enumerate(texts)))
+    _write(folder / "truth.csv", header, ([f"t{row}", *values] for row, values in enumerate(truth)))
+    return folder / "texts.csv"
 
 
 def write_plain_texts(folder: Path, count: int) -> None:

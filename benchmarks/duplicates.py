@@ -124,13 +124,13 @@ def measured(dataset: str, habits: Failings, seeds: int, queries: int, *, asking
     return total
 
 
-def row_of(name: str, total: VoteCounts) -> list[Cell]:
-    def share(part: int, whole: int) -> str:
-        low, high = wilson(part, whole)
-        return f"{part} of {whole}: {part / max(whole, 1):.1%} ({low:.1%} to {high:.1%})"
+def row_of(name: str, counts: VoteCounts) -> list[Cell]:
+    def share(part: int, total: int) -> str:
+        low, high = wilson(part, total)
+        return f"{part} of {total}: {part / max(total, 1):.1%} ({low:.1%} to {high:.1%})"
 
-    repeated, mistaken = share(total.repeated, total.counted), share(total.mistaken, total.different)
-    return [name, repeated, mistaken, total.asked, total.labels]
+    repeated, mistaken = share(counts.repeated, counts.counted), share(counts.mistaken, counts.different)
+    return [name, repeated, mistaken, counts.asked, counts.labels]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

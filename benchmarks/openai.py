@@ -122,7 +122,8 @@ def body_of(question: Label) -> dict[str, Any]:
 
 def timed_oracle(url: str, questions: list[Label], concurrency: int, grouping: Grouping, *, kept: bool) -> float:
     with ExitStack() as stack:
-        oracle: Oracle = stack.enter_context(OpenAIOracle(settings(url, grouping, concurrency)))
+        terms: dict[str, Any] = {"grouping": grouping, "concurrency": concurrency, "timeout": 60, "price": PRICE}
+        oracle: Oracle = stack.enter_context(OpenAIOracle(OpenAIConfig("gpt-4o-mini", url, **terms)))
         list(oracle.ask([note(WORDS[1], 0)]))
         if kept:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -132,10 +133,6 @@ def timed_oracle(url: str, questions: list[Label], concurrency: int, grouping: G
         seconds = time.perf_counter() - started
     check(answers, len(questions))
     return seconds
-
-
-def settings(url: str, grouping: Grouping, concurrency: int) -> OpenAIConfig:
-    return OpenAIConfig("gpt-4o-mini", url, grouping=grouping, concurrency=concurrency, timeout=60, price=PRICE)
 
 
 def recorded(oracle: Oracle, store: Store) -> Recorded:

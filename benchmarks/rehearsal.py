@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
-from discovery.questions import UNKNOWN, Comparison, HearsAnswers, Labels, Strategy
+from discovery.questions import Comparison, Labels, Strategy
 from discovery.simulation.crowds import Crowd, Matrix
 
 
@@ -57,28 +57,11 @@ class Rehearsal:
         return queries_to_reach(self.g_curve, g)
 
 
-@dataclass(frozen=True)
-class Labelling:
-    """How a feature is labelled: the majority of `votes` votes per example, each wrong with probability `flip`."""
-
-    flip: float = 0.0
-    votes: int = 1
-    missing: float = 0.0  # share of labels that stay unknown
-
-    def __call__(self, matrix: Matrix, column: int, rng: np.random.Generator) -> Labels:
-        truth = matrix[:, column]
-        labels = truth.copy()
-        if self.flip:
-            wrong = rng.binomial(self.votes, self.flip, size=truth.shape)
-            known = truth != UNKNOWN
-            labels[known & (2 * wrong > self.votes)] ^= 1
-            labels[2 * wrong == self.votes] = UNKNOWN
-        if self.missing:
-            labels[rng.random(truth.shape) < self.missing] = UNKNOWN
-        return labels
+Labeller = Callable[[Matrix, int, np.random.Generator], Labels]  # of a column of the truth
 
 
-TRUTHFUL = Labelling()
+def true_labels(truth: Matrix, column: int, _rng: np.random.Generator) -> Labels:
+    return truth[:, column].copy()
 
 
 def rehearse(
@@ -89,52 +72,32 @@ def rehearse(
     rng: np.random.Generator,
     *,
     batch: int = 1,
-    one_by_one: bool = False,
-    labelling: Labelling = TRUTHFUL,
+    labelling: Labeller = true_labels,
     until: int | None = None,
     most: int = 1,
 ) -> Rehearsal:
     """Ask until `queries` are spent, the strategy has no question left, or `until` different columns are found.
 
-    The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
-    With `one_by_one` each question is chosen when those before it are answered, and lists what they have named; else
-    all of a round are chosen at a time, and list the same features.
-    An answer names up to `most` features."""
+    The `batch` questions of a round are chosen at a time and list the same features as known. Their answers, which name
+    up to `most` features each, are learned in the order of the questions; a feature is labelled when it is first named.
+    """
     history = Rehearsal(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
-        size = min(batch, queries - history.queries)
-        first = len(history.questions)
-        for question, columns in _answers(strategy, crowd, rng, tuple(found), most, size, one_by_one=one_by_one):
+        known = tuple(found)
+        questions = strategy.next_questions(min(batch, queries - history.queries))
+        if not questions:
+            break
+        answers = []
+        for question in questions:
+            columns = crowd.answers(question, rng, known, most)
             new = {column: labelling(truth, column, rng) for column in columns if column not in found}
             found |= new
-            history.questions.append(question)
-            history.named.append(columns)
+            answers.append(columns)
             history.labels.append([*new.values()])
-        for question, columns in zip(history.questions[first:], history.named[first:], strict=True):
+        history.questions += questions
+        history.named += answers
+        for question, columns in zip(questions, answers, strict=True):
             strategy.learn(question, [f"feature {column}" for column in columns], [found[column] for column in columns])
-        if len(history.questions) == first:
-            break
     history.unresolved = strategy.unresolved
     return history
-
-
-def _answers(
-    strategy: Strategy,
-    crowd: Crowd,
-    rng: np.random.Generator,
-    known: tuple[int, ...],
-    most: int,
-    size: int,
-    *,
-    one_by_one: bool,
-) -> Iterator[tuple[Comparison, tuple[int, ...]]]:
-    """The questions of a round with the columns that are named."""
-    for _ in range(size if one_by_one else 1):
-        for question in strategy.next_questions(1 if one_by_one else size):
-            columns = crowd.answers(question, rng, known, most)
-            if one_by_one:
-                known = tuple(dict.fromkeys([*known, *columns]))
-            if one_by_one and isinstance(strategy, HearsAnswers):
-                strategy.hear(question, len(columns))
-            yield question, columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.faces_model.architecture import held_out_paraphrases
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, truth_matrix
 from benchmarks.faces_model.face import Face, held_out_faces
 from benchmarks.faces_model.truth import ATTRIBUTES
@@ -39,6 +39,12 @@ class Figures:
     @property
     def precision(self) -> float:
         return self.right / max(1, self.answered)
+
+
+def held_out_paraphrases() -> dict[str, str]:
+    """One way to say each phrase that the model is never trained on."""
+    items = json.loads((SHIPPED / "vocabulary.json").read_text(encoding="utf-8"))
+    return {item["name"]: item["held_out"] for item in items}
 
 
 def as_examples(faces: Sequence[Face], folder: Path) -> list[Example]:

@@ -1,5 +1,7 @@
 """Trains the shipped model from nothing: python -m benchmarks.faces_model.train [--faces N] [--out FOLDER]
 
+It is a SigLIP small enough to ship, with a tokenizer that knows only the words it is trained on.
+
 Plain binary cross-entropy over image times phrase, with SigLIP's scale and bias: one random way of saying each phrase
 per step, against every picture of the batch. First the pictures are as drawn, which is learned soon but breaks when a
 picture is moved by one pixel; then they are shifted, dimmed and roughened a little.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,16 +24,20 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from benchmarks.faces_model.architecture import build_model, build_processor, build_tokenizer
-from benchmarks.faces_model.draw import render, truth_matrix
+from benchmarks.faces_model.draw import SEEN_SIZE, render, truth_matrix
 from benchmarks.faces_model.face import training_faces
 from models.contrastive import SHIPPED, TEMPLATES, Phrase, read
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerFast, SiglipModel
+    from transformers import PreTrainedTokenizerFast, SiglipModel, SiglipProcessor
 
 FACES, BATCH, WARM_UP = 24_000, 128, 100
+TEXT_LENGTH = 16  # SigLIP pools the last position, so every text is padded to this
+WIDTH = 128
+PATCH = 16
+ACTIVATION = "relu"  # no worse here than SigLIP's, and quicker on a processor
+PADDING, UNKNOWN = "<pad>", "<unk>"
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,68 @@ COURSES = (Course(10, 2e-3, rough=False), Course(8, 1.5e-3, rough=True))
 TEMPLATE_SHARE, BARE_SHARE = 0.3, 0.3
 ARTICLES = {"a", "an", "the"}
 SHIFT, DIM, NOISE = 1, 0.1, 0.02  # pixels, share of the contrast, deviation of each value between -1 and 1
+
+
+def words_of(text: str) -> list[str]:
+    return re.sub(r"[\W_]+", " ", text.lower()).split()
+
+
+def build_tokenizer(phrases: list[Phrase]) -> PreTrainedTokenizerFast:
+    from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
+    from tokenizers.models import WordLevel
+
+    transformers: Any = import_module("transformers")
+    texts = [*TEMPLATES, *(text for phrase in phrases for text in (phrase.name, *phrase.paraphrases))]
+    words = sorted({word for text in texts for word in words_of(text)})
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate([PADDING, UNKNOWN, *words])}, UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Lowercase(), normalizers.Replace(Regex(r"[^\p{L}\p{N}]+"), " "), normalizers.Strip()]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast: PreTrainedTokenizerFast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PADDING,
+        unk_token=UNKNOWN,
+        model_max_length=TEXT_LENGTH,
+        padding_side="right",
+        model_input_names=["input_ids"],
+    )
+    return fast
+
+
+def build_processor(tokenizer: PreTrainedTokenizerFast) -> SiglipProcessor:
+    transformers: Any = import_module("transformers")
+    pictures = transformers.SiglipImageProcessorPil(size={"height": SEEN_SIZE, "width": SEEN_SIZE})
+    processor: SiglipProcessor = transformers.SiglipProcessor(pictures, tokenizer)
+    return processor
+
+
+def build_model(words: int) -> SiglipModel:
+    from transformers import SiglipConfig, SiglipModel, SiglipTextConfig, SiglipVisionConfig
+
+    text = SiglipTextConfig(
+        vocab_size=words,
+        hidden_size=96,
+        intermediate_size=192,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=TEXT_LENGTH,
+        projection_size=WIDTH,
+        pad_token_id=0,
+        hidden_act=ACTIVATION,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    vision = SiglipVisionConfig(
+        hidden_size=WIDTH,
+        intermediate_size=3 * WIDTH,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        image_size=SEEN_SIZE,
+        patch_size=PATCH,
+        hidden_act=ACTIVATION,
+    )
+    return SiglipModel(SiglipConfig(text_config=text.to_dict(), vision_config=vision.to_dict()))
 
 
 class Phrasing:

@@ -120,14 +120,8 @@ def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def run_trials(planned: Sequence[Trials], pool: Executor | None, on_done: Callable[[], None] = lambda: None) -> Tested:
+def run_trials(planned: Sequence[Trials], pool: Executor | None) -> Tested:
     """The results in the order of the plan, whichever is done first."""
     jobs = [(trials, seed) for trials in planned for seed in trials.seeds]
-    computed = (map if pool is None else pool.map)(Trials.run, *zip(*jobs, strict=True))
-
-    def next_result() -> Any:
-        result = next(computed)
-        on_done()
-        return result
-
-    return [(trials, [next_result() for _ in trials.seeds]) for trials in planned]
+    results = iter((map if pool is None else pool.map)(Trials.run, *zip(*jobs, strict=True)))
+    return [(trials, [next(results) for _ in trials.seeds]) for trials in planned]

@@ -272,21 +272,21 @@ def _judge_hybrid(_: Scale, tested: Tested) -> Finding:
     )
 
 
-def _partitions(n: int, parts: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """n as a sum of 1 to `parts` numbers, largest first, none above `largest`."""
+def _partitions(n: int, most: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """n as a sum of 1 to `most` numbers, largest first, none above `largest`."""
     if n == 0:
         yield ()
         return
-    if parts == 0:
+    if most == 0:
         return
     for first in range(min(n, largest), 0, -1):
-        for rest in _partitions(n - first, parts - 1, first):
+        for rest in _partitions(n - first, most - 1, first):
             yield (first, *rest)
 
 
-def _threefold(parts: tuple[int, ...]) -> int:
-    """How many triples lie in three different parts."""
-    total, squares, cubes = sum(parts), sum(part**2 for part in parts), sum(part**3 for part in parts)
+def _threefold(sizes: tuple[int, ...]) -> int:
+    """How many triples lie in three different parts of these sizes."""
+    total, squares, cubes = sum(sizes), sum(size**2 for size in sizes), sum(size**3 for size in sizes)
     return (total**3 - 3 * total * squares + 2 * cubes) // 6
 
 
@@ -297,8 +297,8 @@ def most_nones(n: int, degree: int, *, star: bool) -> int:
     A triple has no answer exactly where it branches three ways. `star`: the tree may be a star."""
     if n < 3:
         return 0
-    splits = [parts for parts in _partitions(n, degree, n - 1) if star or parts[0] > 1]
-    return max(_threefold(parts) + sum(most_nones(part, degree, star=True) for part in parts) for parts in splits)
+    splits = [sizes for sizes in _partitions(n, degree, n - 1) if star or sizes[0] > 1]
+    return max(_threefold(sizes) + sum(most_nones(size, degree, star=True) for size in sizes) for sizes in splits)
 
 
 def least_answered(degree: int, leaves: int) -> tuple[Fraction, int]:

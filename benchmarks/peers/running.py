@@ -1,4 +1,7 @@
-"""A tool at work: its job, its process, the server that it asks, and what came of it."""
+"""A tool at work: its environment, its job, its process, the server that it asks, and what came of it.
+
+Each tool has a virtual environment in a cache folder outside of the project. `set_up` uses pip as it is configured on
+the machine. Nothing is installed unless somebody asks for it."""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
+import tomllib
+import venv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,13 +25,14 @@ from typing import Any
 
 from benchmarks.data import common_columns, feature_list
 from benchmarks.machine import ROOT
-from benchmarks.peers.environments import python_of
 from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
 from models.prices import parse_price
 from sources import Dataset, load_dataset
 from tests.support.fake_openai import Failings, Served, WidelyReadServer
 
 CALM = Failings(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
+PINNED = Path(__file__).with_name("packages.toml")
+READY = "installed.txt"  # in an environment that is complete: what was installed
 LONGEST = 150.0  # seconds that one run may take before it counts as hung
 GRACE = 0.5  # seconds: what was answered so long before a kill has arrived
 
@@ -264,3 +271,36 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def last_line(job: Job) -> str:
     lines: Sequence[str] = (Path(job.state) / "output.txt").read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")[:200]
+
+
+def pinned() -> dict[str, list[str]]:
+    data = tomllib.loads(PINNED.read_text(encoding="utf-8"))
+    return {name: list(tool["packages"]) for name, tool in data.items()}
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "twothirds" / "peers"
+
+
+def python_of(name: str) -> Path | None:
+    """The Python of an environment; None if it is not complete, or holds other versions than are pinned."""
+    if not name:
+        return Path(sys.executable)
+    ready = cache_folder() / name / READY
+    if not ready.exists() or ready.read_text(encoding="utf-8").split() != pinned()[name]:
+        return None
+    return cache_folder() / name / "bin" / "python"
+
+
+def set_up(name: str) -> str:
+    """Install it anew; the error of pip, or nothing."""
+    folder, packages = cache_folder() / name, pinned()[name]
+    print(f"{name}: installing {', '.join(packages)} into {folder}", file=sys.stderr, flush=True)
+    venv.create(folder, with_pip=True, clear=True)
+    command = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *packages]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        return (errors or done.stderr.splitlines() or ["pip failed"])[-1]
+    (folder / READY).write_text("\n".join(packages), encoding="utf-8")
+    return ""

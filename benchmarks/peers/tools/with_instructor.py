@@ -24,7 +24,7 @@ async def label(job: Job) -> Labels:
     answer = create_model("Features", **fields)
     places, labels = asyncio.Semaphore(job.concurrency), Labels()
 
-    async def one(item) -> None:
+    async def label_item(item) -> None:
         shown = item.text if item.picture is None else [instructor.Image.from_path(item.picture)]
         messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": shown}]
         async with places:
@@ -34,7 +34,7 @@ async def label(job: Job) -> Labels:
                 return
         labels[item.id] = found.model_dump()
 
-    await asyncio.gather(*(one(item) for item in job.items))
+    await asyncio.gather(*(label_item(item) for item in job.items))
     return labels
 
 

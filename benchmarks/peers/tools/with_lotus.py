@@ -13,7 +13,7 @@ from lotus.types import LotusUsageLimitException, UsageLimit
 
 from benchmarks.peers.job import MODEL, Job, Labels, given_job
 
-SAID = {"true": True, "false": False}
+VALUES = {"true": True, "false": False}
 
 
 def label(job: Job) -> tuple[Labels, str]:
@@ -40,7 +40,7 @@ def label(job: Job) -> tuple[Labels, str]:
         return {}, f"ended with {type(limited).__name__} and returned nothing"
     rows = found.to_dict("records")
     return {
-        row["id"]: {feature.field: SAID.get(str(row.get(feature.field)).lower()) for feature in job.fields}
+        row["id"]: {feature.field: VALUES.get(str(row.get(feature.field)).lower()) for feature in job.fields}
         for row in rows
     }, ""
 

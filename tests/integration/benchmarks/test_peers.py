@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.data import write_texts
-from benchmarks.peers.asking import Purse
-from benchmarks.peers.finding import counted
+from benchmarks.peers.finding import STYLES, Purse, counted
 from benchmarks.peers.job import PRICE
 from benchmarks.peers.running import CALM, OURS, Bench, Case, Tool
-from benchmarks.peers.styles import STYLES
 from models.prices import parse_price
 from sources import load_dataset
 from tests.support.fake_openai import WidelyReadServer

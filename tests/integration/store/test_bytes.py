@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.store.paid import PER_REQUEST, PRICE, SCOPE, begin, size_of, work
+from benchmarks.store import PER_REQUEST, PRICE, SCOPE, begin, size_of, work
 from store import Store
 from store.schema import charges, packed_keys, packs
 from tests.integration.store.test_packed import rows

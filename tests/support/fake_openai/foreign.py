@@ -1,7 +1,7 @@
 """A lifelike server that reads prompts other than ours: fields of a schema or of a tool, and free questions.
 
 What a request shows is found by its texts and pictures, what it asks by the fields of the reply: booleans are labels;
-`tags`, `bullets`, `concepts`, `differences` and `groups` are what open questions ask for (benchmarks/peers/prompts.py).
+`tags`, `bullets`, `concepts`, `differences` and `groups` are what open questions ask for (benchmarks/peers/finding.py).
 `served` says which labels each request has answered and when its reply left, for whoever counts what was paid twice."""
 
 from __future__ import annotations

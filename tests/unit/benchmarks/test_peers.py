@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers.finding import counted
-from benchmarks.peers.labelling import PART, Hazards, Measured, installed, missed_hazards, missed_speed
+from benchmarks.peers.measures import BUDGET_SHARE, Hazards, Measured, installed, missed_hazards, missed_speed
 from benchmarks.peers.running import OURS, TOOLS, Case, Killed, Outcome, paid_again
 from sources import load_dataset
 from tests.support.fake_openai import Served
@@ -36,9 +36,9 @@ def test_being_slower_or_dearer_than_wanted_is_said() -> None:
 
 
 def test_paying_twice_overshoot_and_lost_labels_are_missed_targets() -> None:
-    whole = outcome()
-    good = Hazards(OURS, whole, Killed(50, 0, 10, whole), outcome(usd=PART * 0.01), whole)
-    bad = Hazards(OURS, whole, Killed(50, 1, 10, whole), outcome(usd=PART * 0.0101), outcome(right=99))
+    calm = outcome()
+    good = Hazards(OURS, calm, Killed(50, 0, 10, calm), outcome(usd=BUDGET_SHARE * 0.01), calm)
+    bad = Hazards(OURS, calm, Killed(50, 1, 10, calm), outcome(usd=BUDGET_SHARE * 0.0101), outcome(right=99))
     assert missed_hazards([good]) == []
     assert len(missed_hazards([bad])) == 3
 

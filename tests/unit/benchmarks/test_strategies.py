@@ -10,7 +10,6 @@ import pytest
 from benchmarks import duplicates
 from benchmarks.cases import Case, of_matrix, read_matrix
 from benchmarks.duplicates import VoteCounts, as_dataset, tally_of
-from benchmarks.people import errors_in_common, majority_error, wrong_votes
 from benchmarks.strategies import ceiling, compare_strategies, found
 from benchmarks.worlds import World
 from sources import load_dataset
@@ -67,14 +66,3 @@ def test_repeats_and_mistakes_are_found_by_what_the_server_means(matrix: Path, t
         vote_counts = tally_of(type(run)(run.folder), mind, asked=3, labels=96)
     assert vote_counts == VoteCounts(counted=3, repeated=1, different=3, mistaken=1, asked=3, labels=96)
     assert duplicates.row_of("all", vote_counts + vote_counts)[3:] == [6, 192]
-
-
-def test_votes_that_repeat_each_other_are_worth_one() -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=4_000).astype(np.int8)
-    independent = np.where(rng.random((4_000, 5)) < 0.2, 1 - truth[:, None], truth[:, None]).astype(np.int8)
-    alone, repeated = (wrong_votes(votes, truth) for votes in (independent, independent[:, [0] * 5]))
-    assert errors_in_common(alone) == pytest.approx(0.0, abs=0.03)
-    assert errors_in_common(repeated) == pytest.approx(1.0)
-    assert majority_error(alone, 5) == pytest.approx(0.058, abs=0.01)
-    assert majority_error(repeated, 5) == pytest.approx(0.2, abs=0.02)

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.faces_model import train as training
-from benchmarks.faces_model.architecture import build_tokenizer
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, seen_pixels
 from benchmarks.faces_model.face import training_faces
-from benchmarks.faces_model.train import Course, Phrasing, roughened, train
+from benchmarks.faces_model.train import Course, Phrasing, build_tokenizer, roughened, train
 from models.contrastive.embeddings import Embedder
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from models.contrastive.vocabulary import read

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.faces_model.architecture import held_out_paraphrases, words_of
-from benchmarks.faces_model.evaluate import evaluate
+from benchmarks.faces_model.evaluate import evaluate, held_out_paraphrases
 from benchmarks.faces_model.face import choosing_faces, held_out_faces, shipped_faces, training_faces
+from benchmarks.faces_model.train import words_of
 from benchmarks.faces_model.truth import ATTRIBUTES
 from discovery.metrics import interesting_and_distinct, matches_with_truth
 from discovery.questions import Kind, Labels

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.paper.__main__ import TOPICS, main, replicate
+from benchmarks.paper.__main__ import CLAIMS, TOPICS, main, page_of, replicate
 from benchmarks.paper.claim import TRIAL, ClaimTable, Finding, Verdict, run_trials, trials_of
-from benchmarks.paper.page import CLAIMS, page_of
 from benchmarks.paper.plots import Plot, PlotLine, PlotPanel, svg_of
 
 LINES = [PlotLine("a", [1, 10], [1, 2], [0.5, 1], [2, 3]), PlotLine("b", [1, 10], [2, 2])]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import poisson
 
-from benchmarks.rehearsal import Labelling, Rehearsal, rehearse
+from benchmarks.rehearsal import Rehearsal, rehearse
 from benchmarks.worlds import World, binary_tree, independent_features, skewed_world
-from discovery.questions import Comparison, Kind, Strategy
+from discovery.questions import Comparison, Kind, Labels
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.strategies import make_strategy
 from discovery.strategies.auto import Auto
 from discovery.strategies.hypothetical import FEATURE_COUNTS, HypotheticalFeatures, _p_at_least
+from tests.support.noisy_labels import Labelling
 
 
 def found(name: str, world: World, seed: int, queries: int, **options: Any) -> int:
@@ -30,13 +32,26 @@ def run(truth: Matrix, seed: int, queries: int = 40, batch: int = 1, **options: 
     return rehearse(strategy, crowd, truth, queries, np.random.default_rng(seed), batch=batch)
 
 
-class Deaf:
-    """A strategy that learns of answers with their labels only."""
+def round_of(strategy: Auto, world: World, seed: int, *, hears: bool) -> tuple[list[Comparison], set[int]]:
+    """Twenty questions of a round, each chosen when those before it are answered, and the columns that were named."""
+    crowd, rng = world.crowd("salience", seed), np.random.default_rng([seed, 2])
+    asked, known = list[Comparison](), dict[int, None]()
+    for _ in range(20):
+        [question] = strategy.next_questions(1)
+        columns = crowd.answers(question, rng, tuple(known), 3)
+        known |= dict.fromkeys(columns)
+        if hears:
+            strategy.hear(question, len(columns))
+        asked.append(question)
+    return asked, set(known)
 
-    def __init__(self, strategy: Strategy) -> None:
-        self.next_questions, self.know, self.learn = strategy.next_questions, strategy.know, strategy.learn
 
-    unresolved = 1.0
+class HearsFirst(Auto):
+    """Hears of every answer before it learns it."""
+
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
+        self.hear(question, len(features))
+        super().learn(question, features, labels)
 
 
 def kinds(history: Rehearsal) -> dict[Kind, int]:
@@ -65,25 +80,20 @@ def test_answers_without_labels_are_enough_to_turn_to_pairs_and_tags() -> None:
     heard = deaf = 0
     for seed in range(4):
         world = independent_features(60, [0.11] * 30, np.random.default_rng([seed, 2]))
-        for hears in (True, False):
-            strategy = Auto(60, np.random.default_rng([seed, 1]), most=3)
-            asking = strategy if hears else Deaf(strategy)
-            crowd, rng = world.crowd("salience", seed), np.random.default_rng([seed, 2])
-            history = rehearse(asking, crowd, world.truth, 20, rng, batch=20, one_by_one=True, most=3)
-            if hears:
-                heard += len(history.columns)
-                assert kinds(history)[Kind.TWO_OF_THREE] < 12
-            else:
-                deaf += len(history.columns)
+        strategies = [Auto(60, np.random.default_rng([seed, 1]), most=3) for _ in range(2)]
+        asked, found_hearing = round_of(strategies[0], world, seed, hears=True)
+        heard += len(found_hearing)
+        assert sum(question.kind is Kind.TWO_OF_THREE for question in asked) < 12
+        deaf += len(round_of(strategies[1], world, seed, hears=False)[1])
     assert heard > 1.2 * deaf
 
 
 def test_an_answer_that_is_learned_at_once_may_as_well_be_heard_first() -> None:
     truth = skewed_world("signs", np.random.default_rng(3)).truth
     asked = []
-    for one_by_one in (True, False):
-        strategy, crowd = Auto(len(truth), np.random.default_rng(1), most=3), make_crowd("salience", truth, 1)
-        history = rehearse(strategy, crowd, truth, 15, np.random.default_rng(1), one_by_one=one_by_one, most=3)
+    for kind in (HearsFirst, Auto):
+        strategy, crowd = kind(len(truth), np.random.default_rng(1), most=3), make_crowd("salience", truth, 1)
+        history = rehearse(strategy, crowd, truth, 15, np.random.default_rng(1), most=3)
         asked.append(history.questions)
     assert asked[0] == asked[1]
 

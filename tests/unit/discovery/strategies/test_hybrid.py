@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.rehearsal import Labelling, rehearse
+from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import World, independent_features, leafy_tree
 from discovery.questions import Kind, StrategyError
 from discovery.simulation.crowds import make_crowd
 from discovery.strategies import make_strategy
 from discovery.strategies.hybrid import AdaptiveHybrid
+from tests.support.noisy_labels import Labelling
 
 CROWDS = ["generalist", "specifist", "homogeneous", "heterogeneous"]
 DELTA = 0.1

@@ -6,12 +6,13 @@ from math import comb
 import numpy as np
 import pytest
 
-from benchmarks.rehearsal import Labelling, rehearse
+from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import BINARY_SHAPES, binary_tree, independent_features
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.strategies import STRATEGIES, make_strategy
 from discovery.strategies.nonadaptive import triple_of_rank
+from tests.support.noisy_labels import Labelling
 
 
 def some_labels(n: int, rng: np.random.Generator, missing: float = 0.0) -> Labels:

@@ -1,6 +1,6 @@
 """What one would write by hand: label a folder of pictures with the shipped model, in batches, and save a table.
 
-python -m benchmarks.enrichment.bare_script FOLDER FEATURES.csv OUT.parquet"""
+python -m benchmarks.bare_script FOLDER FEATURES.csv OUT.parquet"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from transformers import AutoModel, SiglipProcessor
 
-MODEL, BATCH = Path(__file__).resolve().parents[2] / "models" / "faces", 64
+MODEL, BATCH = Path(__file__).resolve().parents[1] / "models" / "faces", 64
 
 
 def main(folder: str, features: str, out: str) -> None:

@@ -1,1 +1,0 @@
-"""How fast an enrichment labels."""

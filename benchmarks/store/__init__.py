@@ -1,1 +1,0 @@
-"""What the store costs: paid labels, growth, a resume, a backup."""
