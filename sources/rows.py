@@ -224,8 +224,8 @@ def _problem_of_bucket(location: str, table: str) -> str | None:
 
 
 def _buckets_in(location: str) -> set[str]:
-    parts = [part for part in location.split("::") if part.partition("://")[0] in ELSEWHERE]
-    return {_bucket(part) for part in parts if part.partition("://")[0] not in WEB}
+    locations = [part for part in location.split("::") if part.partition("://")[0] in ELSEWHERE]
+    return {_bucket(part) for part in locations if part.partition("://")[0] not in WEB}
 
 
 def _bucket(address: str) -> str:

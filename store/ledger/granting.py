@@ -151,7 +151,7 @@ def decide(
     requests: Sequence[Request],
     latest: Mapping[str, LatestCharge],
     ended: Collection[tuple[str, int]],
-    kept: Mapping[str, InBatch],
+    in_batches: Mapping[str, InBatch],
     terms: ClaimTerms,
     scope: int,
     balance: Balance,
@@ -160,7 +160,7 @@ def decide(
     result, wanted = Claimed(), dict[str, Request]()
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
     own = {
-        key: question.spent for key, question in kept.items() if question.scope == scope
+        key: question.spent for key, question in in_batches.items() if question.scope == scope
     }  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
@@ -173,8 +173,8 @@ def decide(
                     result.sent.add(request.key)
             else:
                 result.held.append(request.key)
-        elif request.key in kept and not kept[request.key].locked:  # the books of its scope are in use: try again
-            result.held.append(request.key)
+        elif request.key in in_batches and not in_batches[request.key].locked:
+            result.held.append(request.key)  # the books of its scope are in use: try again
         elif left is not None and request.key not in own and request.upper_bound > max(left, 0):
             result.refused.append(request.key)
             left = 0
@@ -199,7 +199,7 @@ def insert_claims(
     requests: Sequence[Request],
     decided: Claimed,
     terms: ClaimTerms,
-    kept: Mapping[str, InBatch],
+    in_batches: Mapping[str, InBatch],
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
     fences, sent = decided.granted, decided.sent
@@ -216,7 +216,7 @@ def insert_claims(
     lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
     together = {question.key for pack in packs for question in pack}
     single = [question for question in requests if question.key not in together]
-    return (together - lost) | _insert_rows(connection, run, single, decided, terms, kept)
+    return (together - lost) | _insert_rows(connection, run, single, decided, terms, in_batches)
 
 
 def _insert_rows(
@@ -225,7 +225,7 @@ def _insert_rows(
     requests: Sequence[Request],
     decided: Claimed,
     terms: ClaimTerms,
-    kept: Mapping[str, InBatch],
+    in_batches: Mapping[str, InBatch],
 ) -> set[str]:
     if not requests:
         return set()
@@ -239,7 +239,7 @@ def _insert_rows(
             storable(question.oracle),
             storable(question.kind),
             question.upper_bound,
-            kept[question.key].batch if question.key in kept else None,
+            in_batches[question.key].batch if question.key in in_batches else None,
         )
         for question in requests
         if question.key not in lost
