@@ -109,7 +109,7 @@ class ContrastiveOracle:
         if self._domain is None or not shown:
             return Unlike()
         outside = self._domain.outside(self.vectors(shown))
-        return Unlike(int(outside.sum()), len(outside), self._domain.what, str(self.identity))
+        return Unlike(int(outside.sum()), len(outside), self._domain.description, str(self.identity))
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         pulled = iter(questions)
@@ -117,13 +117,15 @@ class ContrastiveOracle:
             started = time.perf_counter()
             with free_of_charge(batch):
                 about_words = [question for question in batch if isinstance(question, Same | Why)]
-                answers = self._label([one for one in batch if isinstance(one, Label) and one not in about_words])
+                answers = self._label(
+                    [asked for asked in batch if isinstance(asked, Label) and asked not in about_words]
+                )
                 answers += self._choose([question for question in batch if isinstance(question, Choose)])
                 answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
                 answers += [self._family(question) for question in batch if isinstance(question, Family)]
                 answers += [self._answer(question, Verdict.REFUSED, note=ONLY_LOOKS) for question in about_words]
-            each = (time.perf_counter() - started) / len(batch)
-            yield from (replace(answer, seconds=each, usage=Usage(requests=1)) for answer in answers)
+            seconds = (time.perf_counter() - started) / len(batch)
+            yield from (replace(answer, seconds=seconds, usage=Usage(requests=1)) for answer in answers)
 
     def _label(self, questions: Sequence[Label]) -> list[Answer]:
         answers: list[Answer] = []
@@ -149,14 +151,14 @@ class ContrastiveOracle:
 
     def _choose(self, questions: Sequence[Choose]) -> list[Answer]:
         """The value that is most likely, unless none is likely at all."""
-        asked = [Label(value, one.example, one.voter) for one in questions for value in one.values]
+        asked = [Label(value, question.example, question.voter) for question in questions for value in question.values]
         labelled = {answer.question: answer for answer in self._label(asked)}
         answers = []
         for question in questions:
             likely = [labelled[Label(value, question.example, question.voter)].probability for value in question.values]
             best = max(range(len(likely)), key=lambda place: likely[place] or 0.0)
             places = [best] if (likely[best] or 0.0) >= LEAST_LIKELY else []
-            raw = ", ".join("?" if one is None else f"{one:.4f}" for one in likely)
+            raw = ", ".join("?" if chance is None else f"{chance:.4f}" for chance in likely)
             answers.append(chosen_answer(question, places, str(self.identity), raw=raw))
         return answers
 
@@ -208,7 +210,7 @@ class ContrastiveOracle:
         named: list[NamedFeature] = []
         seen: list[str] = []
         while len(named) < question.most:
-            allowed = self._allowed(phrases, (*question.known, *question.exclude, *(one.feature.name for one in named)))
+            allowed = self._allowed(phrases, (*question.known, *question.exclude, *(new.feature.name for new in named)))
             fit = self._best(question, odds, allowed)
             if fit is None:
                 nothing = "no phrase differs clearly between the groups"

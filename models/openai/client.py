@@ -198,7 +198,7 @@ def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
 async def _content(response: Any, config: OpenAIConfig) -> bytes:
     """The decompressed body; what is compressed twice or too long is given up at once."""
     most = FILE_BYTES if response.request.url.path.endswith("/content") else REPLY_BYTES
-    size, parts = 0, list[bytes]()
+    size, received = 0, list[bytes]()
     async with contextlib.aclosing(response.aiter_bytes()) as pieces:
         twice = "," in response.headers.get("content-encoding", "")
         async for piece in pieces:
@@ -207,8 +207,8 @@ async def _content(response: Any, config: OpenAIConfig) -> bytes:
                 problem = "compressed twice" if twice else f"of more than {most // 1_000_000} MB"
                 message = f"{config.host} sends a reply {problem}: check the base URL, or run again later"
                 raise TransientError(message, attempts_cost=2, maybe_charged=True)
-            parts.append(piece)
-    content = b"".join(parts)
+            received.append(piece)
+    content = b"".join(received)
     return content if response.is_success or _is_readable(content) else b""
 
 

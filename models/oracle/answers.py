@@ -80,7 +80,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the question, which the store keeps beside it."""
-        rare: dict[str, Any] = {"more": [_named_json(one) for one in self.more]} if self.more else {}
+        rare: dict[str, Any] = {"more": [_named_json(named) for named in self.more]} if self.more else {}
         if self.reason:
             rare |= {"reason": self.reason, "quote": self.quote}
         if self.ordered:

@@ -231,10 +231,10 @@ class KnowsItsDomain(Protocol):
 def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
     """By the oracle, or by the members of a crowd. Nothing where it cannot tell: asking it then says why."""
     found = Unlike()
-    for one in getattr(oracle, "members", [oracle]):
-        if isinstance(one, KnowsItsDomain):
+    for member in getattr(oracle, "members", [oracle]):
+        if isinstance(member, KnowsItsDomain):
             with suppress(OracleUnavailable):
-                found += one.unlike(examples)
+                found += member.unlike(examples)
     return found
 
 

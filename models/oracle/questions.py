@@ -37,7 +37,7 @@ class Feature:
 @dataclass(frozen=True, slots=True)
 class Compare:
     """`known` names features the answer must differ from, `exclude` others that are not wanted; another list is another
-    question. `about` is what a person who watched the run has said since, in place of what the oracle was told."""
+    question."""
 
     kind: Kind
     examples: tuple[Example, ...]
@@ -46,22 +46,19 @@ class Compare:
     voter: int = 0
     most: int = 1  # features that the answer may hold
     exclude: tuple[str, ...] = ()
-    about: str = ""
 
     @property
     def content(self) -> dict[str, Any]:
-        several: dict[str, Any] = {"most": self.most} if self.most > 1 else {}
+        options: dict[str, Any] = {"most": self.most} if self.most > 1 else {}
         if self.exclude:
-            several["exclude"] = list(self.exclude)
-        if self.about:
-            several["about"] = self.about
+            options["exclude"] = list(self.exclude)
         return {
             "kind": self.kind.value,
             "examples": [example.digest for example in self.examples],
             "without": [example.digest for example in self.without],
             "known": list(self.known),
             "voter": self.voter,
-            **several,
+            **options,
         }
 
 
@@ -73,13 +70,14 @@ def exemplars_of(asked: Compare, shown: Sequence[int]) -> tuple[Exemplar, ...]:
     everyone = (*asked.examples, *asked.without)
     having = range(len(asked.examples)) if asked.kind is Kind.LEFT_RIGHT else shown
     has = [everyone[place] for place in having]
-    return in_turn(has, [one for place, one in enumerate(everyone) if place not in having]) if has else ()
+    return in_turn(has, [example for place, example in enumerate(everyone) if place not in having]) if has else ()
 
 
 def in_turn(having: Iterable[Example], lacking: Iterable[Example]) -> tuple[Exemplar, ...]:
     """One that has the feature, one that lacks it, and so on: the first few show both."""
-    pairs = zip_longest((Exemplar(one, True) for one in having), (Exemplar(one, False) for one in lacking))
-    return tuple(one for pair in pairs for one in pair if one is not None)[:MOST_EXEMPLARS]
+    has = (Exemplar(example, True) for example in having)
+    pairs = zip_longest(has, (Exemplar(example, False) for example in lacking))
+    return tuple(exemplar for pair in pairs for exemplar in pair if exemplar is not None)[:MOST_EXEMPLARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +115,10 @@ class Same(Label):
     kind = Kind.SAME
 
     @classmethod
-    def of(cls, one: Feature, other: Feature, voter: int = 0) -> Same:
+    def of(cls, feature: Feature, other: Feature, voter: int = 0) -> Same:
         """The same question whichever comes first."""
-        first, second = sorted((one, other), key=lambda feature: (feature.name, feature.definition))
-        stated = (f"{each.name} ({each.definition})" if each.definition else each.name for each in (first, second))
+        features = first, second = sorted((feature, other), key=lambda found: (found.name, found.definition))
+        stated = (f"{found.name} ({found.definition})" if found.definition else found.name for found in features)
         text = "\n".join(f"Feature {number}: {words}" for number, words in enumerate(stated, start=1))
         pair = Example(f"{first.name} = {second.name}", digest_of(["pair", text]), text=text)
         return cls(MEAN_THE_SAME, pair, voter, (first, second))

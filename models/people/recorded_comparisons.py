@@ -98,9 +98,9 @@ def _place(kind: Kind, left: Iterable[str], right: Iterable[str]) -> Place:
 
 def _row(cells: Mapping[str, str]) -> RecordedComparison:
     kinds = (*SIDES, *GIVEN_SIDES)
-    kind = next((one for one in kinds if one.value == cells["question"]), None)
+    kind = next((kind for kind in kinds if kind.value == cells["question"]), None)
     if kind is None:
-        raise ValueError(f"question {cells['question']!r}: write one of {', '.join(one.value for one in kinds)}")
+        raise ValueError(f"question {cells['question']!r}: write one of {', '.join(kind.value for kind in kinds)}")
     left, right = (tuple(filter(None, map(str.strip, cells[side].split(BETWEEN)))) for side in ("left", "right"))
     wanted, sizes = SIDES.get(kind), (len(left), len(right))
     if wanted is None:

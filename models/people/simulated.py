@@ -198,7 +198,9 @@ class SimulatedOracle:
             other_than_known=bool(question.known or question.exclude),
         )
         known = {self._column_of[name] for name in question.known if name in self._column_of}
-        known |= {at for name, at in self._column_of.items() if any(same_name(name, one) for one in question.exclude)}
+        known |= {
+            at for name, at in self._column_of.items() if any(same_name(name, avoided) for avoided in question.exclude)
+        }
         columns = self._crowd.answers(comparison, rng, known, question.most)
         if not columns or errs < self.behaviour.none:
             return self._says(question, Verdict.NONE)
@@ -236,8 +238,8 @@ class SimulatedOracle:
             others = [[place] for place in range(len(columns)) if [place] != places] + ([[]] if places else [])
             places = others[int(rng.integers(len(others)))]
         charged = self._says(question, Verdict.NONE)
-        said = {"usage": charged.usage, "cost": charged.cost, "seconds": charged.seconds}
-        return chosen_answer(question, places, charged.by, **said)
+        charges = {"usage": charged.usage, "cost": charged.cost, "seconds": charged.seconds}
+        return chosen_answer(question, places, charged.by, **charges)
 
     def _named(self, column: int, rows: tuple[int, ...]) -> NamedFeature:
         shown = tuple(place for place, row in enumerate(rows) if self._truth[row, column] == 1)

@@ -20,7 +20,6 @@ from models.prompting.single_forms import NAMED_TOKENS, SingleForm, single_form
 from models.prompting.token_chances import label_chances
 from models.prompting.tokens import (
     PromptCache,
-    counts_tiles,
     most_picture_tokens,
     most_text_tokens,
     picture_tokens,

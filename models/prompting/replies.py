@@ -48,14 +48,14 @@ class Reading:
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
-    several = question.most > 1
-    data = object_with(reply, ("features", "found", "name") if several else ("found", "name"))
+    asks_several = question.most > 1
+    data = object_with(reply, ("features", "found", "name") if asks_several else ("found", "name"))
     if data is None:
         if is_refusal(reply):
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
-        keys = "key features" if several else "keys found, name, definition, have and lack"
+        keys = "key features" if asks_several else "keys found, name, definition, have and lack"
         return unreadable(f"it holds no JSON object with the {keys}")
-    return _features(data, question) if several and "features" in data else _feature(data, question)
+    return _features(data, question) if asks_several and "features" in data else _feature(data, question)
 
 
 def _features(data: dict[str, Any], question: Compare) -> Reading:

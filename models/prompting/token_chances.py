@@ -37,9 +37,9 @@ def _places(tokens: object, text: str) -> dict[int, Mapping[str, Any]] | None:
     if not all(isinstance(word, str) for word in words) or "".join(map(str, words)) != text:
         return None
     places: dict[int, Mapping[str, Any]] = {}
-    for one in tokens:
+    for token in tokens:
         start = len(places)
-        places.update((start + place, one) for place in range(len(one["token"])))
+        places.update((start + place, token) for place in range(len(token["token"])))
     return places
 
 
@@ -61,11 +61,13 @@ def _offsets(text: str) -> dict[tuple[str, ...], int]:
 
 def _chance(token: Mapping[str, Any]) -> float | None:
     others = token.get("top_logprobs")
-    said = [token, *(others if isinstance(others, list) else [])]
+    candidates = [token, *(others if isinstance(others, list) else [])]
     mass = {True: 0.0, False: 0.0}
     seen: set[str] = set()
-    for one in said:
-        word, logprob = (one.get("token"), one.get("logprob")) if isinstance(one, dict) else (None, None)
+    for candidate in candidates:
+        word, logprob = (
+            (candidate.get("token"), candidate.get("logprob")) if isinstance(candidate, dict) else (None, None)
+        )
         if not isinstance(word, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
             continue
         value = _meaning(word)
@@ -80,6 +82,6 @@ def _meaning(word: str) -> bool | None:
     """A token may be the beginning of the word, or have what stands before it."""
     bare = "".join(re.findall(r"\w+", word)[:1]).casefold()
     for value, words in ((True, _YES), (False, _NO)):
-        if bare and any(one.startswith(bare) for one in words):
+        if bare and any(word.startswith(bare) for word in words):
             return value
     return None

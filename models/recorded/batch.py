@@ -281,7 +281,7 @@ class PaidBatch:
         keyed = {self._key_of(answer.question): answer for answer in answers}
         # One without a fence was committed before: an interruption came between that and its removal.
         records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
-        stored = self._keep(records) if records else {}
+        stored = self._stored(records) if records else {}
         for key in keyed:
             self._fences.pop(key, None)
         del self._arrived[: len(answers)]
@@ -294,7 +294,7 @@ class PaidBatch:
             for key, answer in keyed.items()
         ]
 
-    def _keep(self, records: list[AnswerRecord]) -> dict[str, dict[str, Any]]:
+    def _stored(self, records: list[AnswerRecord]) -> dict[str, dict[str, Any]]:
         from store import StoreUnavailable
 
         try:

@@ -64,7 +64,8 @@ class Claiming:
             return [Together([key], [most]) for key, most in zip(keys, oracle.estimate(questions), strict=True)]
         planned = oracle.requests(questions, more=more)
         return [
-            Together([self._key_of(question) for question in each.questions], list(each.bounds)) for each in planned
+            Together([self._key_of(question) for question in request.questions], list(request.bounds))
+            for request in planned
         ]
 
     def claim(self, requests: Sequence[Together]) -> Claimed:
@@ -111,7 +112,7 @@ class Claiming:
         while many - few > 1:
             middle = (few + many) // 2
             planned = self.planned(keys[:middle])
-            if sum(sum(one.bounds) for one in planned) <= left:
+            if sum(sum(request.bounds) for request in planned) <= left:
                 fits, few = planned, middle
             else:
                 many = middle

@@ -100,8 +100,8 @@ class Recorded:
             known, unusable = self._lookup(waiting)
             if known:
                 self.store.answers.note_uses(self.run_id, known)
-            for key, kept in known.items():
-                yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
+            for key, stored in known.items():
+                yield from self._counted(Answer.from_json(question, stored, cached=True) for question in asked[key])
             batch = PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known}, unusable)
             settled = set(known)
             for key, answer in self._noting_outage(batch.run()):
@@ -126,9 +126,9 @@ class Recorded:
     def _noting_outage(self, answered: Iterator[tuple[str, Answer]]) -> Iterator[tuple[str, Answer]]:
         """Requests that failed may have been charged: if they use up the budget, the outage is why."""
         try:
-            for each in answered:
+            for pair in answered:
                 self._outage = None
-                yield each
+                yield pair
         except OracleUnavailable as error:
             self._outage = error
             raise
@@ -138,9 +138,9 @@ class Recorded:
         known = self.store.answers.lookup(keys)
         if self.retry_unusable is None:
             return known, set()
-        unusable = [key for key, kept in known.items() if kept["verdict"] in UNUSABLE]
+        unusable = [key for key, stored in known.items() if stored["verdict"] in UNUSABLE]
         again = self.store.answers.older(unusable, self.retry_unusable)
-        return {key: kept for key, kept in known.items() if key not in again}, again
+        return {key: stored for key, stored in known.items() if key not in again}, again
 
     def stored_verdicts(self, keys: Sequence[str]) -> list[str | None]:
         """The verdicts that are kept, in the order of the keys, counted as used; None where `ask` is needed, as for all
@@ -148,10 +148,10 @@ class Recorded:
 
         Of a run that is resumed most answers are known: this makes no object for any of them."""
         found = self.store.answers.member("verdict", keys)
-        kept = {key: verdict for key, verdict in found.items() if verdict in USABLE}
-        if kept:
-            self.store.answers.note_uses(self.run_id, kept)
-        verdicts = [kept.get(key) for key in keys]
+        stored = {key: verdict for key, verdict in found.items() if verdict in USABLE}
+        if stored:
+            self.store.answers.note_uses(self.run_id, stored)
+        verdicts = [stored.get(key) for key in keys]
         with self._counting:
             self.cached_calls += len(keys) - verdicts.count(None)
         return verdicts
