@@ -20,7 +20,7 @@ from benchmarks.store.database import Database
 from models import Answer, Feature, Label, OracleIdentity, Verdict
 from models.keys import QuestionKeys
 from models.oracle import Usage
-from models.recorded.batch import CLAIMED_AT_ONCE, record_of
+from models.recorded import CLAIMED_AT_ONCE, record_of
 from sources import Example
 from sources.load import digest_of_text
 from store import Request, Store, new_owner, sqlite_file
