@@ -19,7 +19,7 @@ from models import Answer, Feature, Label, OracleIdentity, Question, Verdict
 from models.keys import QuestionKeys
 from models.recorded import record_of
 from sources import Example
-from sources.load import digest_of_text
+from sources.dataset import digest_of_content
 from store import Request, Store
 
 SCOPE, PAYER, USER = "the same run", "run-1", "run-2"
@@ -66,7 +66,7 @@ def growth(database: Database, sizes: Sequence[int]) -> Table:
 
 def questions(first: int, last: int) -> list[Question]:
     features = [Feature(name, "It has it.") for name in traits(FEATURES)]
-    examples = [Example(f"e{number}", digest_of_text(str(number))) for number in range(first, last, FEATURES)]
+    examples = [Example(f"e{number}", digest_of_content(str(number), None)) for number in range(first, last, FEATURES)]
     return [Label(feature, example) for example in examples for feature in features]
 
 

@@ -22,7 +22,7 @@ from models.keys import QuestionKeys
 from models.oracle import Usage
 from models.recorded import CLAIMED_AT_ONCE, record_of
 from sources import Example
-from sources.load import digest_of_text
+from sources.dataset import digest_of_content
 from store import Request, Store, new_owner, sqlite_file
 
 SEED, PRICE, PER_REQUEST = 0, 7, 20
@@ -95,7 +95,7 @@ def batches(first: int, last: int) -> Iterator[dict[str, Label]]:
     features = [Feature(f"trait {number}", f"It has trait {number}.") for number in range(PER_REQUEST)]
     for start in range(first, last, AT_ONCE // PER_REQUEST):
         numbers = range(start, min(start + AT_ONCE // PER_REQUEST, last))
-        examples = [Example(f"e{number}", digest_of_text(str(number))) for number in numbers]
+        examples = [Example(f"e{number}", digest_of_content(str(number), None)) for number in numbers]
         yield {
             keys.of(label): label for label in (Label(feature, example) for example in examples for feature in features)
         }

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from models.openai.config import OpenAIConfig
 from models.openai.errors import LONGEST_DELAY, RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
@@ -148,27 +148,18 @@ class RetriesExhausted(ServerAway):
         self.maybe_charged = maybe_charged
 
 
-class Attempts(Protocol):
-    """Books the attempts at one request."""
+class Attempts:
+    """The attempts at one request. Nobody pays for these: subclasses book them."""
 
     async def leaving(self) -> None:
         """Called just before each attempt. Raises what keeps it from being sent."""
 
-    async def failed(self, maybe_charged: bool) -> bool:
+    async def failed(self, maybe_charged: bool) -> bool:  # noqa: ARG002 (for subclasses)
         """Called after an attempt that failed for the moment; whether another one can be paid for."""
-
-
-class Unbooked:
-    """Attempts that nobody pays for."""
-
-    async def leaving(self) -> None:
-        pass
-
-    async def failed(self, _maybe_charged: bool) -> bool:
         return True
 
 
-FREE = Unbooked()
+FREE = Attempts()
 
 
 def bounded_http(config: OpenAIConfig, **options: Any) -> Any:

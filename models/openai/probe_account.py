@@ -130,7 +130,7 @@ class Account:
         return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=note)
 
 
-class _ProbeAttempts:
+class _ProbeAttempts(Attempts):
     """The attempts at one probe request. One that may have been charged stays booked; the next is another charge."""
 
     def __init__(self, account: Account, store: Store, most: Money) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from models.openai.bounds import REPAIR_TOKENS, Bounds
-from models.openai.client import Client, Endpoint, Reply
+from models.openai.client import Attempts, Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
@@ -103,7 +103,7 @@ class ClaimLost(Exception):
 
 
 @dataclass(slots=True)
-class BookedAttempts:
+class BookedAttempts(Attempts):
     """The attempts at one request with these questions: each is in the books, at its bound, before it is sent."""
 
     bills: Sequence[Bill]

@@ -72,7 +72,7 @@ def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF) -> LabelForm:
     content: list[Part] = []
     for number, label in enumerate(labels[: len(features)], start=1):  # those of the first example: of each feature one
         content += [
-            f"Feature {number}: {_pair(label.feature)}\n",
+            f"Feature {number}: {quoted(label.feature.name)}: {quoted(label.feature.definition)}\n",
             *exemplar_parts(label.exemplars, f"feature {number}"),
         ]
     listed = "".join(part if isinstance(part, str) else part.example.digest for part in content)
@@ -127,10 +127,6 @@ def _sides(labels: Sequence[Label]) -> tuple[list[Example], list[Feature]]:
 def _instructions(voter: int, examples: int, features: int) -> str:
     shape = BY_FEATURE if examples == 1 else BY_EXAMPLE if features == 1 else BY_BOTH
     return "\n".join([LABELLING[voter % len(LABELLING)], MATERIAL, COMPACT + shape])
-
-
-def _pair(feature: Feature) -> str:
-    return f"{quoted(feature.name)}: {quoted(feature.definition)}"
 
 
 def _keys_in_words(examples: int, features: int) -> str:

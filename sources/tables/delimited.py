@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 
 from sources.errors import DatasetError
-from sources.files import file_name
+from sources.files.location import file_name
 from sources.printable import quoted
 from sources.tables.encoding import open_text
 

@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from sources.errors import DatasetError, Unreadable
-from sources.files import file_name, reason_of
+from sources.files.location import file_name, reason_of
 from sources.printable import quoted
 from sources.tables.delimited import MAX_CELL_CHARACTERS, csv_header, csv_rows, form_of, lines_of
 from sources.tables.encoding import WINDOWS, encoding_of, is_damaged, open_text, remark_on

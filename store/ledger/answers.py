@@ -29,18 +29,10 @@ from store.ledger.books import (
 )
 from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
-from store.packed import (
-    AnswerRecord,
-    Booking,
-    count_packed,
-    find_packed,
-    lookup_packed,
-    note_packed_uses,
-    packed_members,
-    packed_times,
-    prepare_packs,
-    settle_packed,
-)
+from store.packed.answers import count_packed, lookup_packed, note_packed_uses, packed_members, packed_times
+from store.packed.content import AnswerRecord
+from store.packed.keys import find_packed
+from store.packed.settle import Booking, prepare_packs, settle_packed
 from store.schema import (
     PAID,
     answer_checksum,

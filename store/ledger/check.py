@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, sel
 
 from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
-from store.packed import StoredAnswer, add_up_packs, all_packed_claims, packed_page
+from store.packed.check import StoredAnswer, add_up_packs, packed_page
+from store.packed.claims import all_packed_claims
 from store.schema import (
     COMPUTED,
     LIVE,

@@ -51,7 +51,9 @@ from store.ledger.granting import (
 )
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, Runs
-from store.packed import find_packed, mark_packed, take_out_keys, unpack
+from store.packed.answers import unpack
+from store.packed.claims import mark_packed, take_out_keys
+from store.packed.keys import find_packed
 from store.schema import LIVE, SENT, charges
 from store.sql import json_array, values_table
 from store.transactions import BatchExecutor, Clock, Transactions, reads, writes

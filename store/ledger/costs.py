@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, 
 
 from store.ledger.books import COUNTED
 from store.ledger.runs import RunRepository, called
-from store.packed import latest_packed
+from store.packed.answers import latest_packed
 from store.schema import PAID, PROBE, answers, charges, cost_totals, identities, runs, scopes, storable
 from store.transactions import reads
 

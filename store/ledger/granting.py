@@ -25,17 +25,17 @@ from sqlalchemy import (
 
 from store.ledger.books import CHARGE, Balance, Charge, add_to_balances, book, lock_free_scopes
 from store.ledger.runs import RunRow
-from store.packed import (
+from store.packed.answers import packed_times
+from store.packed.claims import (
     PACKED_FENCE,
     NewClaim,
     PackTerms,
     claim_packs,
     claimed_packed,
-    find_packed,
     group_labels,
     packed_claims_of,
-    packed_times,
 )
+from store.packed.keys import find_packed
 from store.schema import CLAIMED, LIVE, PAID, RELEASED, SENT, UNKNOWN, answers, charges, runs, storable
 from store.sql import json_array, or_nothing, values_table
 
@@ -164,7 +164,8 @@ def decide(
     }  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
-        if before is not None and _is_answered(before.answered, request.replaces):
+        answered = None if before is None else before.answered
+        if answered is not None and (request.replaces is None or answered >= request.replaces):
             result.answered.append(request.key)
         elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
             if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
@@ -187,10 +188,6 @@ def decide(
             if left is not None and request.key not in own:
                 left -= request.upper_bound
     return result, wanted
-
-
-def _is_answered(at: float | None, replaces: float | None) -> bool:
-    return at is not None and (replaces is None or at >= replaces)
 
 
 def insert_claims(

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from store.packed import packed_replies, remove_packed_replies
+from store.packed.answers import packed_replies, remove_packed_replies
 from store.schema import (
     answer_checksum,
     answers,

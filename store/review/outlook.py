@@ -92,7 +92,9 @@ def _outlook(connection: Connection, queue: str | None) -> QueueOutlook:
         return QueueOutlook(PAUSED, comparisons, labels)
     if not counted:
         return QueueOutlook(UNASKED)
-    return QueueOutlook(FINISHED if _any_ended(connection, queue) else WORKING)
+    recent = [row["status"] for row in _recent(connection, queue)]
+    has_ended = "done" in recent or any(status.startswith("stopped") for status in recent)
+    return QueueOutlook(FINISHED if has_ended else WORKING)
 
 
 def queues_of(settings: Mapping[str, Any]) -> list[str]:
@@ -125,10 +127,6 @@ def _live_runs(connection: Connection, queue: str | None) -> list[dict[str, Any]
         ).scalars()
     )
     return [row | {"suspended": row["run_id"] in suspended} for row in live]
-
-
-def _any_ended(connection: Connection, queue: str | None) -> bool:
-    return any(row["status"] == "done" or row["status"].startswith("stopped") for row in _recent(connection, queue))
 
 
 def _to_come(connection: Connection, live: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
