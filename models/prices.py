@@ -56,8 +56,8 @@ class Price:
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.cache_write is None else self.cache_write
         plain = tokens.input - tokens.cached - tokens.cache_write
-        parts = plain * self.input + tokens.cached * cached + tokens.cache_write * written + tokens.output * self.output
-        return parts / MICRO
+        total = plain * self.input + tokens.cached * cached + tokens.cache_write * written + tokens.output * self.output
+        return total / MICRO
 
 
 class Tariff(Protocol):
@@ -113,11 +113,11 @@ def shares(total: int, weights: Sequence[int]) -> list[int]:
     """`total` split in proportion to the weights, to the last unit; largest remainders first."""
     weighed = list(weights) if sum(weights) else [1] * len(weights)
     total_weight = sum(weighed)
-    parts = [total * weight // total_weight for weight in weighed]
+    rounded = [total * weight // total_weight for weight in weighed]
     by_remainder = sorted(range(len(weighed)), key=lambda place: (-(total * weighed[place] % total_weight), place))
-    for place in by_remainder[: total - sum(parts)]:
-        parts[place] += 1
-    return parts
+    for place in by_remainder[: total - sum(rounded)]:
+        rounded[place] += 1
+    return rounded
 
 
 def tariff_of(model: str, *, base_url: str | None, prices: Mapping[str, Price], endpoint: str = "chat") -> Tariff:

@@ -182,14 +182,14 @@ def stored_ballots(
         rows = np.flatnonzero(wanted.any(axis=0)).tolist()
         chosen = recorded.keys.of_labels(features, [examples[row] for row in rows], voter)
         keys = [
-            key for some, of_row in zip(wanted.T[rows].tolist(), chosen, strict=True) for key in compress(of_row, some)
+            key for mask, of_row in zip(wanted.T[rows].tolist(), chosen, strict=True) for key in compress(of_row, mask)
         ]
         verdicts = recorded.stored_verdicts(keys)
         if not any(verdicts):
             break
-        said = np.zeros(wanted.shape, np.int8)
-        said.T[wanted.T] = [_SIDES[verdict] for verdict in verdicts]
-        for ballot, of_feature in zip(ballots, said, strict=True):
+        sides = np.zeros(wanted.shape, np.int8)
+        sides.T[wanted.T] = [_SIDES[verdict] for verdict in verdicts]
+        for ballot, of_feature in zip(ballots, sides, strict=True):
             ballot.yes += of_feature == _YES
             ballot.no += of_feature == _NO
             ballot.abstained += of_feature == _NEITHER
@@ -213,21 +213,21 @@ def computed_ballots(
         wanted = np.stack([ballot.missing(votes) > 0 for ballot in ballots], axis=1)
         if not wanted.any():
             break
-        said = oracle.computed_votes(features, examples, voter, wanted)
-        for ballot, asked, labels in zip(ballots, wanted.T, said.labels.T, strict=True):
+        computed = oracle.computed_votes(features, examples, voter, wanted)
+        for ballot, asked, labels in zip(ballots, wanted.T, computed.labels.T, strict=True):
             ballot.yes += asked & (labels == 1)
             ballot.no += asked & (labels == 0)
             ballot.abstained += asked & (labels == UNKNOWN)
-        refused += (wanted & said.refused).sum(axis=0)
-        if said.chances is not None:
-            sums = np.where(wanted, said.chances, 0.0) + (0.0 if sums is None else sums)
+        refused += (wanted & computed.refused).sum(axis=0)
+        if computed.chances is not None:
+            sums = np.where(wanted, computed.chances, 0.0) + (0.0 if sums is None else sums)
     cast = np.stack([ballot.cast for ballot in ballots], axis=1)
     recorded.note_computed(int(cast.sum()))
     return Computed(ballots, refused, None if sums is None else sums / np.maximum(cast, 1))
 
 
-_YES, _NO, _NEITHER, _NOT_KEPT = 1, 2, 3, 0
-_SIDES = dict.fromkeys(USABLE, _NEITHER) | {Verdict.YES.value: _YES, Verdict.NO.value: _NO, None: _NOT_KEPT}
+_YES, _NO, _NEITHER, _NOT_STORED = 1, 2, 3, 0
+_SIDES = dict.fromkeys(USABLE, _NEITHER) | {Verdict.YES.value: _YES, Verdict.NO.value: _NO, None: _NOT_STORED}
 VALUES = {Verdict.YES: 1, Verdict.NO: 0}
 
 

@@ -15,23 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sources.errors import DatasetError, DatasetMissing, Unreadable
-from sources.files import (
-    PrivateAddress,
-    absolute,
-    child,
-    file_name,
-    file_system,
-    is_url,
-    open_binary,
-    parent,
-    reason_of,
-)
+from sources.files.location import absolute, child, file_name, file_system, is_url, open_binary, parent, reason_of
+from sources.files.private_hosts import PrivateAddress
 from sources.folder import TRUTH, inside, is_image_folder, is_text_folder, list_files, rows_of_folder, tables_in
-from sources.pictures import AUDIO, is_audio
+from sources.pictures.images import AUDIO, is_audio
 from sources.printable import quoted
 from sources.rows import ANY, Columns, Rows, rows_of_tables
 from sources.secrets import with_variables
-from sources.tables import is_table, without_suffix
+from sources.tables.records import is_table, without_suffix
 from sources.webdataset import COMPRESSED, SHARD, rows_of_shards
 
 ACCEPTED = "give a folder of images or texts, a CSV, JSON, JSONL or Parquet file, or a zip or tar archive"
@@ -112,15 +103,9 @@ def _is_folder(location: str) -> bool:
     if not is_url(location):
         return os.path.isdir(location)
     fs, path = file_system(location)
-    return (_is_archive_root(location) or not _is_file_name(file_name(location))) and bool(fs.isdir(path))
-
-
-def _is_archive_root(location: str) -> bool:
-    return location.startswith(("zip://::", "tar://::"))
-
-
-def _is_file_name(name: str) -> bool:
-    return is_table(name) or name.lower().endswith((SHARD, ".zip"))
+    name, is_archive_root = file_name(location), location.startswith(("zip://::", "tar://::"))
+    is_file = is_table(name) or name.lower().endswith((SHARD, ".zip"))
+    return (is_archive_root or not is_file) and bool(fs.isdir(path))
 
 
 def _exists(location: str) -> bool:

@@ -16,11 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sources.errors import DatasetError
-from sources.files import MAX_FILE_BYTES, TOO_LARGE, child, file_system, home_of, is_url, open_binary, reason_of
-from sources.pictures import AUDIO, is_audio, is_image
+from sources.files.location import MAX_FILE_BYTES, TOO_LARGE, child, file_system, is_url, open_binary, reason_of
+from sources.files.private_hosts import home_of
+from sources.pictures.images import AUDIO, is_audio, is_image
 from sources.printable import quoted
 from sources.rows import ANY, Columns, Row, Rows, name_and_problem, problem_of_id, text_of
-from sources.tables import Record, decoded, is_empty, is_table, open_table
+from sources.tables.encoding import decoded
+from sources.tables.records import Record, is_empty, is_table, open_table
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 TEXT = ".txt"

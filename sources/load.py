@@ -19,9 +19,9 @@ from sources.dataset import (
     read_bytes,
 )
 from sources.errors import DatasetError, Unreadable, Vanished
-from sources.files import is_url
+from sources.files.location import is_url
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
-from sources.pictures import problem_of
+from sources.pictures.images import problem_of
 from sources.printable import quoted
 from sources.rows import ANY, Columns, Row, Rows
 from sources.truth import read_truth
@@ -175,10 +175,6 @@ def _examine(row: Row, known: Callable[[str], bool], home: str | None) -> Exampl
     if bad is not None:
         return Quarantined(row.name, bad)
     return Example(row.name, digest, text=row.text, image=row.image, home=home)
-
-
-def digest_of_text(text: str) -> str:
-    return digest_of_content(text, None)
 
 
 def _nothing_readable(spec: str, quarantined: list[Quarantined]) -> str:

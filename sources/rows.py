@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sources.errors import DatasetError
-from sources.files import absolute, child, file_name, home_of, is_url, parent
+from sources.files.location import absolute, child, file_name, is_url, parent
+from sources.files.private_hosts import home_of
 from sources.printable import printable, quoted
-from sources.tables import Record, Table, cell_location, is_empty, open_table
+from sources.tables.parquet import cell_location
+from sources.tables.records import Record, Table, is_empty, open_table
 
 MAX_PATH_CHARS = 16_384  # characters; signed addresses have a few thousand
 RECORDS_FOR_HEADER = 100
@@ -224,8 +226,8 @@ def _problem_of_bucket(location: str, table: str) -> str | None:
 
 
 def _buckets_in(location: str) -> set[str]:
-    parts = [part for part in location.split("::") if part.partition("://")[0] in ELSEWHERE]
-    return {_bucket(part) for part in parts if part.partition("://")[0] not in WEB}
+    locations = [part for part in location.split("::") if part.partition("://")[0] in ELSEWHERE]
+    return {_bucket(part) for part in locations if part.partition("://")[0] not in WEB}
 
 
 def _bucket(address: str) -> str:

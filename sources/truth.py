@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from sources.dataset import Truth
 from sources.errors import DatasetError
 from sources.printable import quoted
-from sources.tables import Record, open_table
+from sources.tables.records import Record, open_table
 
 VALUES = {"0": 0, "1": 1, "": -1}
 

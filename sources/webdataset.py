@@ -13,12 +13,14 @@ from itertools import groupby
 from typing import IO, Any
 
 from sources.errors import DatasetError
-from sources.files import MAX_FILE_BYTES, TOO_LARGE, file_name, home_of, member_location, open_binary, reason_of
+from sources.files.location import MAX_FILE_BYTES, TOO_LARGE, file_name, member_location, open_binary, reason_of
+from sources.files.private_hosts import home_of
 from sources.folder import METADATA, class_of
-from sources.pictures import is_image
+from sources.pictures.images import is_image
 from sources.printable import quoted
 from sources.rows import Columns, Row, Rows, problem_of_id, text_of
-from sources.tables import decoded, is_empty
+from sources.tables.encoding import decoded
+from sources.tables.records import is_empty
 
 SHARD = ".tar"
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")

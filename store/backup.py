@@ -37,7 +37,7 @@ def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) 
     with reading, reading.begin(), target.execution_options(writes=True).begin() as writing:
         tables = [copied for copied in metadata.sorted_tables if copied is not version]
         plain = {copied.name: table(copied.name, *(column(part.name) for part in copied.columns)) for copied in tables}
-        total = sum(_count(reading, each) for each in plain.values())
+        total = sum(_count(reading, table) for table in plain.values())
         done = 0
         for copied in tables:
             raw = plain[copied.name]

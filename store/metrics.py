@@ -65,9 +65,9 @@ def render(samples: Iterable[Sample]) -> str:
     for sample in samples:
         grouped.setdefault(_family(sample.metric), []).append(sample)
     lines = []
-    for family, (kind, about) in METRICS.items():
+    for family, (kind, help_text) in METRICS.items():
         if family in grouped:
-            lines += [f"# HELP twothirds_{family} {about}", f"# TYPE twothirds_{family} {kind}"]
+            lines += [f"# HELP twothirds_{family} {help_text}", f"# TYPE twothirds_{family} {kind}"]
             lines += map(_line, grouped[family])
     return "".join(f"{line}\n" for line in lines)
 

@@ -72,13 +72,13 @@ class _EachText(_Each):
 
 
 @compiles(_Each, "sqlite")
-def _each_in_sqlite(each: _Each, compiler: Any, **options: Any) -> str:
-    return f"json_each({compiler.process(each.clauses, **options)})"
+def _each_in_sqlite(rows: _Each, compiler: Any, **options: Any) -> str:
+    return f"json_each({compiler.process(rows.clauses, **options)})"
 
 
 @compiles(_Each, "postgresql")
-def _each_in_postgresql(each: _Each, compiler: Any, **options: Any) -> str:
-    return f"{each.in_postgresql}(CAST({compiler.process(each.clauses, **options)} AS JSON))"
+def _each_in_postgresql(rows: _Each, compiler: Any, **options: Any) -> str:
+    return f"{rows.in_postgresql}(CAST({compiler.process(rows.clauses, **options)} AS JSON))"
 
 
 def _elements(kind: type[_Each], parameter: str) -> ColumnElement[Any]:

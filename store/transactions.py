@@ -40,14 +40,14 @@ class WaitNotifier:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._lock = threading.Lock()
-        self._said: dict[str, float] = {}
+        self._noticed_at: dict[str, float] = {}
 
     def __call__(self, subject: str, message: str) -> None:
         with self._lock:
             now = time.monotonic()
-            if now - self._said.get(subject, float("-inf")) < _REPEAT_SECONDS:
+            if now - self._noticed_at.get(subject, float("-inf")) < _REPEAT_SECONDS:
                 return
-            self._said[subject] = now
+            self._noticed_at[subject] = now
         self._say(message)
 
 

@@ -375,7 +375,6 @@ def answer_row(answer: Answer, order: Mapping[str, int], by_people: Callable[[La
             "known": list(question.known),
             **({"exclude": list(question.exclude)} if question.exclude else {}),
             **({"most": question.most} if question.most > 1 else {}),
-            **({"about": question.about} if question.about else {}),
         }
     elif isinstance(question, Same):
         other, feature = sorted((one.name for one in question.pair), key=lambda name: order.get(name, -1))

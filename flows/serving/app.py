@@ -16,7 +16,7 @@ from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export
 from flows.settings import Environment, account_name
 from models import OracleError
-from models.contrastive import find_kept
+from models.contrastive import find_stored
 from models.prompting import clean
 from reports import Run
 from reports.curation import StaleEdit
@@ -65,7 +65,7 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
     embeddings = Environment.read().cache / "embeddings"
     config = StudioConfig(
         starter=make_starter(store_url, settings.folders),
-        vectors=lambda digests: find_kept(embeddings, digests),
+        vectors=lambda digests: find_stored(embeddings, digests),
         roots=settings.folders,
         curate=planned_or_made,
         steer=steered,

@@ -17,34 +17,34 @@ FIGURES, ABOUT = "domain.npz", "domain.json"
 
 @dataclass(frozen=True)
 class Domain:
-    what: str  # the pictures that the model knows, in words
+    description: str  # the pictures that the model knows, in words
     mean: NDArray[np.float64]
     precision: NDArray[np.float64]
     threshold: float
 
     @classmethod
-    def fitted(cls, what: str, vectors: NDArray[np.float32], ridge: float = 1e-4) -> Domain:
+    def fitted(cls, description: str, vectors: NDArray[np.float32], ridge: float = 1e-4) -> Domain:
         """To vectors of pictures that the model knows; nothing is outside until there is a threshold."""
         values = vectors.astype(np.float64)
         covariance = np.cov(values.T)
         size = len(covariance)
         regular = covariance + ridge * np.trace(covariance) / size * np.eye(size)
-        return cls(what, values.mean(axis=0), np.linalg.inv(regular), np.inf)
+        return cls(description, values.mean(axis=0), np.linalg.inv(regular), np.inf)
 
     @classmethod
     def read(cls, folder: Path, weights: str) -> Domain | None:
         """None where the model comes without, or with one of other weights."""
         try:
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-            with np.load(folder / FIGURES, allow_pickle=False) as kept:
-                mean, precision = (kept[name].astype(np.float64) for name in ("mean", "precision"))
+            stated = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            with np.load(folder / FIGURES, allow_pickle=False) as figures:
+                mean, precision = (figures[name].astype(np.float64) for name in ("mean", "precision"))
         except (OSError, ValueError, KeyError):
             return None
-        return cls(about["what"], mean, precision, about["threshold"]) if about["weights"] == weights else None
+        return cls(stated["what"], mean, precision, stated["threshold"]) if stated["weights"] == weights else None
 
-    def write(self, folder: Path, about: dict[str, object]) -> None:
+    def write(self, folder: Path, provenance: dict[str, object]) -> None:
         np.savez(folder / FIGURES, mean=self.mean.astype(np.float32), precision=self.precision.astype(np.float32))
-        described = {"what": self.what, "threshold": round(self.threshold, 3)} | about
+        described = {"what": self.description, "threshold": round(self.threshold, 3)} | provenance
         (folder / ABOUT).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
 
     def distances(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.contrastive.pixels import Pixels
-from models.contrastive.vector_file import MAX_KEPT_SIZE, VectorFile, Vectors, kept_size
+from models.contrastive.vector_file import MAX_STORED_SIZE, VectorFile, Vectors, stored_size
 from models.local import ModelFiles, pretrained
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
@@ -110,7 +110,7 @@ class Embeddings:
     def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
         self._files = files
         self._path = folder / version if folder is not None else None
-        self._kept: VectorFile | None = None
+        self._file: VectorFile | None = None
         self._images: dict[str, NDArray[np.float32]] = {}  # those that could not be kept
         self._texts: dict[str, NDArray[np.float32]] = {}
         self._problems: dict[str, str | None] = {}
@@ -139,22 +139,22 @@ class Embeddings:
             return self.images(examples)
         new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
         with self._lock:
-            self._keep(new)
+            self._store(new)
         for place in np.flatnonzero(~there).tolist():
             vectors[place] = new[digests[place]]
         return vectors
 
-    def _keep(self, new: dict[str, NDArray[np.float32]]) -> None:
+    def _store(self, new: dict[str, NDArray[np.float32]]) -> None:
         """In the file, or in memory where that cannot be written."""
-        if self._kept is None or not self._kept.add(new):
+        if self._file is None or not self._file.add(new):
             self._images |= new
 
     def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
         size = self._size()
-        if self._path is not None and (self._kept is None or self._kept.size != size):
-            self._kept = VectorFile(self._path, size)
-        if self._kept is not None:
-            vectors, there = self._kept.find(digests)
+        if self._path is not None and (self._file is None or self._file.size != size):
+            self._file = VectorFile(self._path, size)
+        if self._file is not None:
+            vectors, there = self._file.find(digests)
         else:
             vectors, there = np.zeros((len(digests), size), np.float32), np.zeros(len(digests), np.bool_)
         for place in np.flatnonzero(~there).tolist() if self._images else ():
@@ -164,8 +164,8 @@ class Embeddings:
 
     def _size(self) -> int:
         """Numbers in a vector; the model is not loaded for it where the file tells."""
-        size = kept_size(self._path) if self._embedder is None and self._path is not None else None
-        return size if size and size <= MAX_KEPT_SIZE else self.embedder.size
+        size = stored_size(self._path) if self._embedder is None and self._path is not None else None
+        return size if size and size <= MAX_STORED_SIZE else self.embedder.size
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
@@ -208,11 +208,11 @@ def _not_contrastive(name: str, kind: str) -> OracleUnavailable:
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def explained(problem: str) -> Iterator[None]:
     try:
         yield
     except OracleError:
         raise
     except Exception as error:  # model libraries raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise OracleUnavailable(f"{what} ({reason}): check its files, or choose another model") from error
+        raise OracleUnavailable(f"{problem} ({reason}): check its files, or choose another model") from error

@@ -8,26 +8,16 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Kind
+from discovery import UNKNOWN, Kind, differs_clearly
 from models.contrastive.domain import Domain
 from models.contrastive.embeddings import Embeddings
-from models.contrastive.scoring import (
-    Fit,
-    LogOdds,
-    best_between,
-    best_fit,
-    closeness,
-    log_odds,
-    patterns_of,
-    probability,
-)
 from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
 from models.local import ModelFiles, find_model
 from models.oracle import (
@@ -53,6 +43,84 @@ from models.oracle import (
 )
 from models.prompting import chosen_answer, named_by_words
 from sources import Example
+
+Patterns = NDArray[np.bool_]  # one row per way to answer: which examples have the feature, then those of `without`
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    phrase: int
+    probability: float  # that the phrase holds for exactly the examples in `shown`
+    shown: tuple[int, ...]
+
+
+def patterns_of(question: Compare) -> Patterns:
+    shown, without = len(question.examples), len(question.without)
+    if question.kind is Kind.LEFT_RIGHT:
+        return np.array([[True] * shown + [False] * without])
+    having = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1, Kind.TAG: shown}[question.kind]
+    return np.array([[place in chosen for place in range(shown)] for chosen in combinations(range(shown), having)])
+
+
+def best_fit(logits: NDArray[np.float64], patterns: Patterns, allowed: NDArray[np.bool_]) -> Fit | None:
+    """`logits` has a row per example and a column per phrase. None where no phrase is allowed."""
+    if not allowed.any():
+        return None
+    log_yes, log_no = -np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits)
+    scores = patterns @ log_yes + ~patterns @ log_no
+    scores[:, ~allowed] = -np.inf
+    row, phrase = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    shown = tuple(int(place) for place in np.flatnonzero(patterns[row]))
+    return Fit(int(phrase), float(np.exp(scores[row, phrase])), shown)
+
+
+def best_between(logits: NDArray[np.float64], first: int, allowed: NDArray[np.bool_]) -> Fit | None:
+    """The phrase whose expected share differs most between the `first` examples and the others; None if none clearly
+    does. Its probability is that it is true of an example where it is said to be."""
+    likely = np.exp(-np.logaddexp(0.0, -logits))
+    has = likely > 0.5
+    difference = np.abs(likely[:first].mean(axis=0) - likely[first:].mean(axis=0))
+    difference[~(allowed & differs_clearly(has[:first], has[first:]))] = -np.inf
+    phrase = int(difference.argmax()) if difference.size else 0
+    if not difference.size or not np.isfinite(difference[phrase]):
+        return None
+    shown = np.flatnonzero(has[:, phrase])
+    return Fit(phrase, float(likely[shown, phrase].mean()), tuple(shown.tolist()))
+
+
+LogOdds = NDArray[np.float64]  # a row per example, a column per prompt
+
+NEGATED, NEUTRAL = "a picture without {}", "a picture"
+ENOUGH_TO_CENTRE = 8  # phrases whose mean says what all phrases of the model have in common
+
+
+def log_odds(embeddings: Embeddings, examples: Sequence[Example], prompts: Sequence[str]) -> LogOdds:
+    """SigLIP gives them itself. CLIP only compares: the prompt against the mean of a negated and a neutral one."""
+    images = embeddings.images(examples).astype(np.float64)
+    model = embeddings.embedder
+    logits: LogOdds = model.scale * images @ embeddings.texts(prompts).T + model.bias
+    if model.sigmoid:
+        return logits
+    negated: LogOdds = model.scale * images @ embeddings.texts([NEGATED.format(prompt) for prompt in prompts]).T
+    neutral: LogOdds = model.scale * images @ embeddings.texts([NEUTRAL]).T
+    refuted: LogOdds = np.logaddexp(negated, neutral) - np.log(2.0)
+    return logits - refuted
+
+
+def probability(log_odds: LogOdds) -> NDArray[np.float64]:
+    return np.exp(-np.logaddexp(0.0, -log_odds))
+
+
+def closeness(embeddings: Embeddings, names: Sequence[str], others: Sequence[str]) -> NDArray[np.float64]:
+    """Cosines of phrases, a row per name. What all names share is taken out: CLIP finds any two phrases alike."""
+    ours, theirs = (embeddings.texts(list(texts)).astype(np.float64) for texts in (names, others))
+    if len(names) >= ENOUGH_TO_CENTRE:
+        common = ours.mean(axis=0)
+        ours, theirs = ours - common, theirs - common
+    norms = np.linalg.norm(ours, axis=1)[:, None] * np.linalg.norm(theirs, axis=1)
+    cosines: NDArray[np.float64] = ours @ theirs.T / np.maximum(norms, 1e-12)
+    return cosines
+
 
 SHIPPED = Path(__file__).resolve().parents[1] / "faces"
 WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "merges.txt", "*processor*.json")
@@ -109,7 +177,7 @@ class ContrastiveOracle:
         if self._domain is None or not shown:
             return Unlike()
         outside = self._domain.outside(self.vectors(shown))
-        return Unlike(int(outside.sum()), len(outside), self._domain.what, str(self.identity))
+        return Unlike(int(outside.sum()), len(outside), self._domain.description, str(self.identity))
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         pulled = iter(questions)
@@ -117,13 +185,15 @@ class ContrastiveOracle:
             started = time.perf_counter()
             with free_of_charge(batch):
                 about_words = [question for question in batch if isinstance(question, Same | Why)]
-                answers = self._label([one for one in batch if isinstance(one, Label) and one not in about_words])
+                answers = self._label(
+                    [asked for asked in batch if isinstance(asked, Label) and asked not in about_words]
+                )
                 answers += self._choose([question for question in batch if isinstance(question, Choose)])
                 answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
                 answers += [self._family(question) for question in batch if isinstance(question, Family)]
                 answers += [self._answer(question, Verdict.REFUSED, note=ONLY_LOOKS) for question in about_words]
-            each = (time.perf_counter() - started) / len(batch)
-            yield from (replace(answer, seconds=each, usage=Usage(requests=1)) for answer in answers)
+            seconds = (time.perf_counter() - started) / len(batch)
+            yield from (replace(answer, seconds=seconds, usage=Usage(requests=1)) for answer in answers)
 
     def _label(self, questions: Sequence[Label]) -> list[Answer]:
         answers: list[Answer] = []
@@ -149,14 +219,14 @@ class ContrastiveOracle:
 
     def _choose(self, questions: Sequence[Choose]) -> list[Answer]:
         """The value that is most likely, unless none is likely at all."""
-        asked = [Label(value, one.example, one.voter) for one in questions for value in one.values]
+        asked = [Label(value, question.example, question.voter) for question in questions for value in question.values]
         labelled = {answer.question: answer for answer in self._label(asked)}
         answers = []
         for question in questions:
             likely = [labelled[Label(value, question.example, question.voter)].probability for value in question.values]
             best = max(range(len(likely)), key=lambda place: likely[place] or 0.0)
             places = [best] if (likely[best] or 0.0) >= LEAST_LIKELY else []
-            raw = ", ".join("?" if one is None else f"{one:.4f}" for one in likely)
+            raw = ", ".join("?" if chance is None else f"{chance:.4f}" for chance in likely)
             answers.append(chosen_answer(question, places, str(self.identity), raw=raw))
         return answers
 
@@ -208,7 +278,7 @@ class ContrastiveOracle:
         named: list[NamedFeature] = []
         seen: list[str] = []
         while len(named) < question.most:
-            allowed = self._allowed(phrases, (*question.known, *question.exclude, *(one.feature.name for one in named)))
+            allowed = self._allowed(phrases, (*question.known, *question.exclude, *(new.feature.name for new in named)))
             fit = self._best(question, odds, allowed)
             if fit is None:
                 nothing = "no phrase differs clearly between the groups"

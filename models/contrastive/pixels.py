@@ -40,9 +40,9 @@ class Pixels:
 def _fixed_shape(processor: Any) -> tuple[int, int] | None:
     """Width and height to which it resizes every picture, whatever shape that has; None where it does otherwise."""
     size = processor.size
-    kept = any(getattr(size, name, None) for name in ("shortest_edge", "longest_edge", "max_height", "max_width"))
+    by_edge = any(getattr(size, name, None) for name in ("shortest_edge", "longest_edge", "max_height", "max_width"))
     width, height = getattr(size, "width", None), getattr(size, "height", None)
-    plain = processor.do_resize and isinstance(processor.resample, int) and not kept
+    plain = processor.do_resize and isinstance(processor.resample, int) and not by_edge
     return (width, height) if plain and width and height else None
 
 

@@ -25,12 +25,12 @@ KEY = np.dtype([("digest", "V32"), ("check", "<u4")])
 MAGIC = b"twothirds vectors 1 "
 ROUNDING = 1e-3  # of the length of a unit vector
 GATHERED = 4096  # vectors copied out of the map before its pages are given back
-MAX_KEPT_SIZE = 100_000  # numbers of a vector that a file may tell
+MAX_STORED_SIZE = 100_000  # numbers of a vector that a file may tell
 SAMPLED = 100  # digests by which the file of a data set is found
 MERGED_FROM = 65_536  # new keys that are looked up in a dict before they are sorted in
 
 
-def kept_size(path: Path) -> int | None:
+def stored_size(path: Path) -> int | None:
     """How many numbers the vectors of a file have that is there already."""
     try:
         with path.with_name(f"{path.name}.keys").open("rb") as file:
@@ -40,16 +40,16 @@ def kept_size(path: Path) -> int | None:
         return None
 
 
-def find_kept(folder: Path, digests: Sequence[str]) -> Vectors | None:
+def find_stored(folder: Path, digests: Sequence[str]) -> Vectors | None:
     """Of the file that has most of them, zeros for what it lacks; None where none has half of them."""
     sample = list(digests[:: max(1, len(digests) // SAMPLED)])
     found: list[tuple[int, Path, int]] = []
     for keys in sorted(folder.glob("*.keys")):
         path = keys.with_suffix("")
-        size = kept_size(path)
-        if size is not None and 0 < size <= MAX_KEPT_SIZE:
+        size = stored_size(path)
+        if size is not None and 0 < size <= MAX_STORED_SIZE:
             found.append((int(VectorFile(path, size).find(sample)[1].sum()), path, size))
-    most, path, size = max(found, key=lambda one: one[0], default=(0, folder, 0))
+    most, path, size = max(found, key=lambda file: file[0], default=(0, folder, 0))
     return VectorFile(path, size).find(digests)[0] if 2 * most >= len(sample) > 0 else None
 
 
@@ -94,12 +94,12 @@ class VectorFile:
             raw = bytes.fromhex(digest)
             keys[place] = (np.void(raw), zlib.crc32(vectors[place].tobytes(), zlib.crc32(raw)))
         with contextlib.suppress(OSError), self._locked() as file:
-            vectors_kept = self._whole()
+            vectors_stored = self._count()
             with self._vectors_path.open("r+b") as numbers:
-                numbers.truncate(vectors_kept * self._bytes)
+                numbers.truncate(vectors_stored * self._bytes)
                 numbers.seek(0, os.SEEK_END)
                 numbers.write(vectors.tobytes())
-            file.truncate((1 + vectors_kept) * KEY.itemsize)
+            file.truncate((1 + vectors_stored) * KEY.itemsize)
             file.write(keys.tobytes())
             file.flush()  # what is not written by now is an error here, and not when the file is closed
             return True
@@ -119,26 +119,26 @@ class VectorFile:
                 file.flush()
             yield file
 
-    def _whole(self) -> int:
+    def _count(self) -> int:
         """How many vectors have both their key and their numbers."""
         keys = self._keys_path.stat().st_size // KEY.itemsize - 1
         return max(0, min(keys, self._vectors_path.stat().st_size // self._bytes))
 
     def _refresh(self) -> None:
         """Take in what was appended since, by whichever process."""
-        vectors_kept = self._whole()
-        if vectors_kept < self._indexed:
+        vectors_stored = self._count()
+        if vectors_stored < self._indexed:
             self._forget()
-        if vectors_kept == self._indexed:
+        if vectors_stored == self._indexed:
             return
         with self._keys_path.open("rb") as file, self._vectors_path.open("rb") as numbers:
             if file.read(KEY.itemsize) != self._head:
                 self._forget()
                 return
-            mapped = mmap.mmap(file.fileno(), (1 + vectors_kept) * KEY.itemsize, access=mmap.ACCESS_READ)
+            mapped = mmap.mmap(file.fileno(), (1 + vectors_stored) * KEY.itemsize, access=mmap.ACCESS_READ)
             self._keys = np.frombuffer(mapped, KEY)[1:]
-            self._map = mmap.mmap(numbers.fileno(), vectors_kept * self._bytes, access=mmap.ACCESS_READ)
-        if vectors_kept - len(self._rows) > MERGED_FROM:
+            self._map = mmap.mmap(numbers.fileno(), vectors_stored * self._bytes, access=mmap.ACCESS_READ)
+        if vectors_stored - len(self._rows) > MERGED_FROM:
             prefixes = _prefixes(self._keys)
             self._rows = np.argsort(prefixes, kind="stable").astype(np.uint32)
             self._prefixes = prefixes[self._rows]
@@ -146,7 +146,7 @@ class VectorFile:
         else:
             for row, prefix in enumerate(_prefixes(self._keys[self._indexed :]).tolist(), start=self._indexed):
                 self._recent.setdefault(prefix, []).append(row)
-        self._indexed = vectors_kept
+        self._indexed = vectors_stored
 
     def _copy(self, numbers: mmap.mmap, digest: bytes, to: NDArray[np.float32]) -> bool:
         """The last good vector of a digest."""

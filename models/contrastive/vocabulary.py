@@ -22,8 +22,8 @@ class Phrase:
     @property
     def prompts(self) -> tuple[str, ...]:
         """Different ways to put the same question, the plain name first: one voter takes one of them."""
-        said = (self.name, *self.paraphrases)
-        return said + tuple(template.format(self.name) for template in TEMPLATES[1:])
+        phrases = (self.name, *self.paraphrases)
+        return phrases + tuple(template.format(self.name) for template in TEMPLATES[1:])
 
 
 @dataclass(frozen=True)

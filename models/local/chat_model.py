@@ -33,12 +33,12 @@ class EachTextOnce:
         return getattr(self._wrapped, name)
 
     def __call__(self, text: Any = None, *others: Any, **options: Any) -> Any:
-        texts = text if isinstance(text, list) and all(isinstance(one, str) for one in text) else []
-        rows = {one: row for row, one in enumerate(dict.fromkeys(texts))}
+        texts = text if isinstance(text, list) and all(isinstance(item, str) for item in text) else []
+        rows = {content: row for row, content in enumerate(dict.fromkeys(texts))}
         if others or options.get("text_pair") is not None or len(rows) == len(texts):
             return self._wrapped(text, *others, **options)
         encoded = self._wrapped([*rows], **options)
-        places = [rows[one] for one in texts]
+        places = [rows[content] for content in texts]
         for name, values in encoded.items():
             encoded[name] = [values[place] for place in places] if isinstance(values, list) else values[places]
         return encoded
@@ -200,26 +200,26 @@ class ChatModel:
             return self._by_template(_without_system(turns))
 
     def _by_template(self, turns: Turns) -> str:
-        messages = [{"role": role, "content": self._content(parts)} for role, parts in turns]
+        messages = [{"role": role, "content": self._content(content)} for role, content in turns]
         # Models that can think aloud are asked not to: the answer has to be the next word.
         options = {"enable_thinking": False} if "enable_thinking" in str(self._template) else {}
         text: str = self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **options)
         return text
 
-    def _content(self, parts: tuple[str | None, ...]) -> str | list[dict[str, str]]:
+    def _content(self, content: tuple[str | None, ...]) -> str | list[dict[str, str]]:
         if not self.sees:
-            return "".join(part for part in parts if part is not None)
-        return [{"type": "image"} if part is None else {"type": "text", "text": part} for part in parts]
+            return "".join(part for part in content if part is not None)
+        return [{"type": "image"} if part is None else {"type": "text", "text": part} for part in content]
 
     def _plain(self, turns: Turns) -> str:
         picture = getattr(self._processor, "image_token", "<image>")
-        said = [(role, "".join(picture if part is None else part for part in parts)) for role, parts in turns]
-        lines = [text if role == "system" else f"{role.upper()}: {text}" for role, text in said]
+        spoken = [(role, "".join(picture if part is None else part for part in content)) for role, content in turns]
+        lines = [text if role == "system" else f"{role.upper()}: {text}" for role, text in spoken]
         return "\n".join([*lines, "ASSISTANT:"])
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
+def explained(problem: str) -> Iterator[None]:
     """Whatever a model library raises becomes one line; running out of memory stays what it is."""
     import torch
 
@@ -230,7 +230,7 @@ def explained(what: str) -> Iterator[None]:
     except Exception as error:
         reason = next((line.strip()[:200] for line in str(error).splitlines() if line.strip()), type(error).__name__)
         remedy = "install what it asks for" if isinstance(error, ImportError) else "check its files, device and dtype"
-        raise OracleUnavailable(f"{what} ({reason}): {remedy}, or choose another model") from error
+        raise OracleUnavailable(f"{problem} ({reason}): {remedy}, or choose another model") from error
 
 
 def device_and_dtype(device: str = "auto", dtype: str = "auto") -> tuple[str, str]:
@@ -270,6 +270,6 @@ def _special_tokens(tokenizer: Any) -> re.Pattern[str]:
 
 def _without_system(turns: Turns) -> Turns:
     """The instructions at the head of the first turn of the user."""
-    instructions = [part for role, parts in turns if role == "system" for part in (*parts, "\n")]
-    (role, parts), *others = (turn for turn in turns if turn[0] != "system")
-    return ((role, (*instructions, *parts)), *others)
+    instructions = [part for role, content in turns if role == "system" for part in (*content, "\n")]
+    (role, content), *others = (turn for turn in turns if turn[0] != "system")
+    return ((role, (*instructions, *content)), *others)

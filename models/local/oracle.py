@@ -156,7 +156,7 @@ class LocalVlmOracle:
         with explained(f"model {self._files.name!r} failed"):
             answers = self._in_parts(questions, answer)
         share = (time.perf_counter() - started) / len(questions)
-        return [replace(one, seconds=share) for one in answers]
+        return [replace(answer, seconds=share) for answer in answers]
 
     def _in_parts(
         self, questions: list[Asked], answer: Callable[[list[Asked], list[Prompt]], list[Answer]]
@@ -201,8 +201,8 @@ class LocalVlmOracle:
         _, reader = self._model()
         # Where the feature comes first no prompts share a prefix; otherwise those about one example do.
         first = self.config.feature_first
-        about = [place if first or label.exemplars else label.example.digest for place, label in enumerate(labels)]
-        readings = reader.read(ready, about)
+        subjects = [place if first or label.exemplars else label.example.digest for place, label in enumerate(labels)]
+        readings = reader.read(ready, subjects)
         return [self._vote(label, reading) for label, reading in zip(labels, readings, strict=True)]
 
     def _vote(self, label: Label, reading: YesNo) -> Answer:

@@ -59,12 +59,12 @@ class YesNoReader:
         self._instructions: tuple[list[int], Any] | None = None  # those last shared, with their keys and values
         self._yes, self._no = yes_and_no_ids(model)
 
-    def read(self, prompts: Sequence[Prompt], about: Sequence[Hashable]) -> list[YesNo]:
-        """One reading per prompt. Prompts with the same `about` show the same pictures and begin alike.
+    def read(self, prompts: Sequence[Prompt], subjects: Sequence[Hashable]) -> list[YesNo]:
+        """One reading per prompt. Prompts with the same subject show the same pictures and begin alike.
 
         Raises ContextOverflow with the places of the prompts that are too long."""
         readings: dict[int, YesNo] = {}
-        for group in self._groups(prompts, about):
+        for group in self._groups(prompts, subjects):
             try:
                 found = self._read_group(group)
             except ContextOverflow as overflow:
@@ -72,13 +72,13 @@ class YesNoReader:
             readings |= zip(group.places, found, strict=True)
         return [readings[place] for place in range(len(prompts))]
 
-    def _groups(self, prompts: Sequence[Prompt], about: Sequence[Hashable]) -> list[_Group]:
+    def _groups(self, prompts: Sequence[Prompt], of_prompts: Sequence[Hashable]) -> list[_Group]:
         """Prompts whose examples can be shared, cut where they begin to differ, and the rest."""
         families: dict[tuple[tuple[int, int], ...], dict[Hashable, list[int]]] = {}
-        for place, (prompt, subject) in enumerate(zip(prompts, about, strict=True)):
+        for place, (prompt, subject) in enumerate(zip(prompts, of_prompts, strict=True)):
             sizes = tuple(picture.size for picture in prompt.pictures)
             families.setdefault(sizes, {}).setdefault(subject, []).append(place)
-        share = self._share_prefix and len(set(about)) < len(about)
+        share = self._share_prefix and len(set(of_prompts)) < len(of_prompts)
         words = self._model.token_ids(prompts) if share else [[] for _ in prompts]
         groups: dict[tuple[Hashable, int], _Group] = {}
         for sizes, subjects in families.items():
@@ -110,8 +110,8 @@ class YesNoReader:
     def _agree(self, plain: list[YesNo], shared: list[YesNo]) -> bool:
         tolerance = TOLERANCE.get(str(self._model.model.dtype).removeprefix("torch."), 0.0)
         return all(
-            abs(one.probability - other.probability) <= tolerance and abs(one.mass - other.mass) <= tolerance
-            for one, other in zip(plain, shared, strict=True)
+            abs(reading.probability - other.probability) <= tolerance and abs(reading.mass - other.mass) <= tolerance
+            for reading, other in zip(plain, shared, strict=True)
         )
 
     def _plain(self, group: _Group) -> list[YesNo]:
@@ -170,12 +170,12 @@ class YesNoReader:
             self._instructions = words, self._computed(first, length)
         return deepcopy(self._instructions[1])
 
-    def _computed(self, whole: dict[str, Any], length: int) -> Any:
+    def _computed(self, inputs: dict[str, Any], length: int) -> Any:
         """Keys and values of the first `length` tokens."""
         import torch
 
-        shape, device = whole["input_ids"].shape, whole["input_ids"].device
-        before = {name: _columns(value, shape, slice(0, length)) for name, value in whole.items()}
+        shape, device = inputs["input_ids"].shape, inputs["input_ids"].device
+        before = {name: _columns(value, shape, slice(0, length)) for name, value in inputs.items()}
         last = torch.tensor([length - 1], device=device)
         return self._model.forward({**before, "use_cache": True}, last).past_key_values
 
@@ -245,6 +245,6 @@ def _common(rows: Sequence[Sequence[int]]) -> int:
     return next((place for place, column in enumerate(columns) if len(set(column)) > 1), shortest)
 
 
-def _columns(value: Any, shape: Any, kept: slice) -> Any:
+def _columns(value: Any, shape: Any, columns: slice) -> Any:
     """Tensors with one value per token are cut; pictures and everything else stay whole."""
-    return value[:, kept] if getattr(value, "shape", None) == shape else value
+    return value[:, columns] if getattr(value, "shape", None) == shape else value

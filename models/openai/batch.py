@@ -85,8 +85,8 @@ class BatchDispatch(Dispatch):
 
         labels = [question for question in asked if isinstance(question, Label)]
         try:
-            each = Delivery(emit_each, delivery.leaving, delivery.trace)
-            await _Collection(self._session, self._groups(labels), each, self._note).collect()
+            single = Delivery(emit_each, delivery.leaving, delivery.trace)
+            await _Collection(self._session, self._groups(labels), single, self._note).collect()
         except Fault as fault:
             raise OracleUnavailable(f"{self._session.config.host} does not take the batch: {fault}") from None
 

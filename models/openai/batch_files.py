@@ -59,7 +59,7 @@ async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
         send = partial(session.client.sdk.batches.with_raw_response.list, limit=100, after=after or omit)
         page = await session.client.fetch(send)
         listed = page.get("data")
-        batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        batches = [batch for batch in listed if isinstance(batch, dict)] if isinstance(listed, list) else []
         for batch in batches:
             ours = _metadata(batch).get(ASKED_BY) == asked_by(session)
             if ours and _is_name(batch.get("id")) and batch.get("status") != "failed":
@@ -123,12 +123,12 @@ async def results_of(session: Session, batch: dict[str, Any]) -> dict[str, dict[
     return found
 
 
-def _agreed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    bodies = [body_of(entry) for entry in (one, other)]
+def _agreed(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    bodies = [body_of(entry) for entry in (first, other)]
     if None in bodies or bodies[0] == bodies[1]:
-        return one if bodies[0] is not None else other
+        return first if bodies[0] is not None else other
     usage = {key: value for key, value in (bodies[0] or {}).items() if key == "usage"}
-    return {**one, "response": {"status_code": 200, "body": usage}}
+    return {**first, "response": {"status_code": 200, "body": usage}}
 
 
 def body_of(result: dict[str, Any]) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ MORE_TOKENS = 1.5  # times the usual, of a text
 FEWEST_MEASURED, MOST_MEASURED = 5, 100  # answers of a kind that say what is usual
 _REQUESTS, _INPUT, _OUTPUT = range(3)  # of a usage that is kept
 PRICED = 10  # requests whose bound is worked out, to know what is reserved for those in flight
-Kept = Mapping[str, Any]
+Stored = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,10 @@ class Bounds:
         reserved = reserved_at_once(width) * max(map(max, priced), default=0)
         return Forecast(len(groups), total.input, total.output, round(cost), round(most), reserved)
 
-    def measured(self, kept: Sequence[tuple[Kept, Kept]], examples: Iterable[Example]) -> Measured:
+    def measured(self, stored: Sequence[tuple[Stored, Stored]], examples: Iterable[Example]) -> Measured:
         """By questions and answers that are kept. One comparison is one request, and can be put together again."""
-        comparisons = [(question, answer) for question, answer in kept if "without" in question]
-        labels = [answer["usage"][_OUTPUT] for question, answer in kept if question["kind"] == Kind.LABEL]
+        comparisons = [(question, answer) for question, answer in stored if "without" in question]
+        labels = [answer["usage"][_OUTPUT] for question, answer in stored if question["kind"] == Kind.LABEL]
         replies = [answer["usage"][_OUTPUT] for _, answer in comparisons if answer["usage"][_REQUESTS] == 1]
         by_digest = {example.digest: example for example in examples}
         billed = usual = 0
@@ -154,7 +154,7 @@ class Bounds:
                 billed += answer["usage"][_INPUT]
                 usual += self._usual([asked], NOTHING_MEASURED, PromptCache())[0].input
         return Measured(
-            len(kept),
+            len(stored),
             billed / usual if billed and usual else 1.0,
             fmean(replies) if len(replies) >= FEWEST_MEASURED else None,
             fmean(labels) if len(labels) >= FEWEST_MEASURED else None,
@@ -171,7 +171,7 @@ class Bounds:
             waiting = [question for question in wanted if id(question) not in sent] + rest
 
     def _groups(self, questions: Sequence[Question], *, more: bool) -> list[Sequence[Question]]:
-        groups = list[Sequence[Question]]([one] for one in questions if not isinstance(one, Label))
+        groups = list[Sequence[Question]]([question] for question in questions if not isinstance(question, Label))
         labels = [question for question in questions if isinstance(question, Label)]
         return groups + [arranged(group) for group in planned(self.label_groups(), labels, more=more)]
 
@@ -246,5 +246,5 @@ class Bounds:
         pictures = sum(
             most_frames(part.example, config.frames) for part in message.parts if isinstance(part, ImagePart)
         )
-        each = most_picture_tokens(config.model, config.image_size, config.detail)
-        return most_text_tokens(message.text) + pictures * each
+        per_picture = most_picture_tokens(config.model, config.image_size, config.detail)
+        return most_text_tokens(message.text) + pictures * per_picture

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from models.openai.config import OpenAIConfig
 from models.openai.errors import LONGEST_DELAY, RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
@@ -148,27 +148,18 @@ class RetriesExhausted(ServerAway):
         self.maybe_charged = maybe_charged
 
 
-class Attempts(Protocol):
-    """Books the attempts at one request."""
+class Attempts:
+    """The attempts at one request. Nobody pays for these: subclasses book them."""
 
     async def leaving(self) -> None:
         """Called just before each attempt. Raises what keeps it from being sent."""
 
-    async def failed(self, maybe_charged: bool) -> bool:
+    async def failed(self, maybe_charged: bool) -> bool:  # noqa: ARG002 (for subclasses)
         """Called after an attempt that failed for the moment; whether another one can be paid for."""
-
-
-class Unbooked:
-    """Attempts that nobody pays for."""
-
-    async def leaving(self) -> None:
-        pass
-
-    async def failed(self, _maybe_charged: bool) -> bool:
         return True
 
 
-FREE = Unbooked()
+FREE = Attempts()
 
 
 def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
@@ -198,7 +189,7 @@ def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
 async def _content(response: Any, config: OpenAIConfig) -> bytes:
     """The decompressed body; what is compressed twice or too long is given up at once."""
     most = FILE_BYTES if response.request.url.path.endswith("/content") else REPLY_BYTES
-    size, parts = 0, list[bytes]()
+    size, received = 0, list[bytes]()
     async with contextlib.aclosing(response.aiter_bytes()) as pieces:
         twice = "," in response.headers.get("content-encoding", "")
         async for piece in pieces:
@@ -207,8 +198,8 @@ async def _content(response: Any, config: OpenAIConfig) -> bytes:
                 problem = "compressed twice" if twice else f"of more than {most // 1_000_000} MB"
                 message = f"{config.host} sends a reply {problem}: check the base URL, or run again later"
                 raise TransientError(message, attempts_cost=2, maybe_charged=True)
-            parts.append(piece)
-    content = b"".join(parts)
+            received.append(piece)
+    content = b"".join(received)
     return content if response.is_success or _is_readable(content) else b""
 
 

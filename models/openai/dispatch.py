@@ -9,8 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from models.event_loop import Background
-from models.openai.chat import ask_labels, ask_single
-from models.openai.decisions import ask_decisions
+from models.openai.chat import ask_decisions, ask_labels, ask_single
 from models.openai.session import ClaimLost, Delivery, Session
 from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, Leaving, OracleUnavailable, Question, Single
 

@@ -25,7 +25,7 @@ from sources import redacted
 LONGEST_DELAY = 20.0
 RUN_AGAIN = "run again later; what was answered is kept"
 DEEPEST = 50  # levels of JSON in a reply
-ABOUT_LIMIT = 1_000  # characters of what a server says about an error
+DETAILS_LIMIT = 1_000  # characters of what a server says about an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def is_shallow(data: object) -> bool:
     """Whether JSON is nested no deeper than a reply can be: what is deeper exhausts the stack of whoever reads it."""
     level = [data]
     for _ in range(DEEPEST):
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for value in level for inner in _inside(value)]
         if not level:
             return True
     return False
@@ -137,10 +137,10 @@ class Declined(Fault):
 class Unsupported(OracleUnavailable):
     """`about` is the server's whole message, to find the parameter that it does not know."""
 
-    def __init__(self, message: str, status: int, about: str) -> None:
+    def __init__(self, message: str, status: int, details: str) -> None:
         super().__init__(message)
         self.status = status
-        self.about = about
+        self.details = details
 
 
 def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
@@ -195,25 +195,25 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
 
 
 def _of_request(error: Any, status: int, reason: str, config: OpenAIConfig) -> Exception:
-    about = " ".join(str(part) for part in (error.code, error.type, error.param, reason) if part)[:ABOUT_LIMIT]
-    if status == 413 or _TOO_LONG.search(about):
+    details = " ".join(str(part) for part in (error.code, error.type, error.param, reason) if part)[:DETAILS_LIMIT]
+    if status == 413 or _TOO_LONG.search(details):
         return TooLong(f"longer than {config.model} takes in one request")
-    if _POLICY.search(about):
+    if _POLICY.search(details):
         return Declined(f"declined by {config.host}: {reason}")
-    if _NO_IMAGES.search(about):
+    if _NO_IMAGES.search(details):
         remedy = "choose a model that accepts images"
         return OracleUnavailable(f"model {config.model!r} does not accept images ({reason}): {remedy}")
-    if _BAD_IMAGE.search(about):
+    if _BAD_IMAGE.search(details):
         return Declined(f"image not accepted by {config.host}: {reason}")
-    if status == 404 and re.search(r"model", about, re.IGNORECASE):
+    if status == 404 and re.search(r"model", details, re.IGNORECASE):
         where = f"its models are listed at {config.host}/v1/models"
         message = f"model {config.model!r} is not known to {config.host}: choose another, {where}"
-        return Unsupported(message, status, about)
+        return Unsupported(message, status, details)
     if status in (404, 405, 501):
         message = f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1"
-        return Unsupported(message, status, about)
+        return Unsupported(message, status, details)
     message = f"{config.host} does not accept the request ({reason}): see docs/oracles.md for the options"
-    return Unsupported(message, status, about)
+    return Unsupported(message, status, details)
 
 
 def _reason(error: Any, config: OpenAIConfig) -> str:

@@ -111,8 +111,8 @@ class OpenAIOracle:
         if self._store is None:
             return NOTHING_MEASURED
         pictures = {name: getattr(self.config, name) for name in ("image_size", "detail", "frames")}
-        kept = self._store.costs.latest(f"openai:{self.config.model}", LABELS_VERSION, pictures)
-        return self._expected_bounds().measured(kept, examples)
+        stored = self._store.costs.latest(f"openai:{self.config.model}", LABELS_VERSION, pictures)
+        return self._expected_bounds().measured(stored, examples)
 
     def forecast(self, questions: Sequence[Question], measured: Measured = NOTHING_MEASURED) -> Forecast:
         """Sends nothing: a server that was not probed yet is taken for one that enforces a schema, as most do."""

@@ -42,8 +42,8 @@ class Remembered:
             content = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return {}
-        kept = content if isinstance(content, dict) else {}
-        return {key: value for key, value in kept.items() if Abilities.from_json(value) is not None}
+        stored = content if isinstance(content, dict) else {}
+        return {key: value for key, value in stored.items() if Abilities.from_json(value) is not None}
 
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
@@ -155,7 +155,7 @@ class _Probe:
 
     def _adapts_to(self, fault: Unsupported) -> bool:
         """Whether the server rejects a parameter that can be renamed or left out, which is done from now on."""
-        named = next((name for name in ("max_completion_tokens", *OPTIONAL) if name in fault.about), None)
+        named = next((name for name in ("max_completion_tokens", *OPTIONAL) if name in fault.details), None)
         if named is None or named in self._missing:
             return False
         if named == "max_completion_tokens":

@@ -83,8 +83,8 @@ class Account:
         while True:
             self._begin(store)
             request = Request(key, most, str(self.identity), PROBE)
-            terms: dict[str, Any] = {"owner": self._owner, "lease_seconds": LEASE_SECONDS, "budget": self._budget}
-            claimed = store.claims.claim(self._run_id, self._scope, [request], **terms)
+            claim: dict[str, Any] = {"owner": self._owner, "lease_seconds": LEASE_SECONDS, "budget": self._budget}
+            claimed = store.claims.claim(self._run_id, self._scope, [request], **claim)
             if claimed.refused:
                 raise BudgetExhausted(
                     f"budget of {in_usd(self._budget or 0, 6)}: to find out what {self._server} can do may take "
@@ -130,7 +130,7 @@ class Account:
         return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=note)
 
 
-class _ProbeAttempts:
+class _ProbeAttempts(Attempts):
     """The attempts at one probe request. One that may have been charged stays booked; the next is another charge."""
 
     def __init__(self, account: Account, store: Store, most: Money) -> None:

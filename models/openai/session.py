@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from models.openai.bounds import REPAIR_TOKENS, Bounds
-from models.openai.client import Client, Endpoint, Reply
+from models.openai.client import Attempts, Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
@@ -103,7 +103,7 @@ class ClaimLost(Exception):
 
 
 @dataclass(slots=True)
-class BookedAttempts:
+class BookedAttempts(Attempts):
     """The attempts at one request with these questions: each is in the books, at its bound, before it is sent."""
 
     bills: Sequence[Bill]
@@ -274,7 +274,7 @@ class Session:
         """Plain text if there are no images: some servers accept nothing else for text-only models."""
         if all(isinstance(part, str) for part in message.parts):
             return message.text
-        parts: list[dict[str, Any]] = []
+        content: list[dict[str, Any]] = []
         text = ""
         for part in message.parts:
             if isinstance(part, str):
@@ -282,10 +282,10 @@ class Session:
                 continue
             urls = await self._urls(part)
             text += f"({len(urls)} frames of one moving picture, in order)\n" if len(urls) > 1 else ""
-            parts.append(format.part(text))
-            parts.extend(self._picture(url, format) for url in urls)
+            content.append(format.part(text))
+            content.extend(self._picture(url, format) for url in urls)
             text = ""
-        return [*parts, format.part(text)] if text else parts
+        return [*content, format.part(text)] if text else content
 
     def _picture(self, url: str, format: PartFormat) -> dict[str, Any]:
         part = format.picture(url)

@@ -139,15 +139,15 @@ class HumanOracle:
         )
 
     def _pending(self, standing: dict[str, Standing]) -> AnswersPending:
-        undecided = [one for one in standing.values() if not one.abandoned and one.ruling is None]
-        open_ones = [one for one in undecided if len(one.given) < one.votes]
-        missing = sorted({one.votes - len(one.given) for one in open_ones})
+        undecided = [question for question in standing.values() if not question.abandoned and question.ruling is None]
+        waiting = [question for question in undecided if len(question.given) < question.votes]
+        missing = sorted({question.votes - len(question.given) for question in waiting})
         votes = f"{missing[0]} to {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
         message = (
-            f"{len(open_ones)} question{'s wait' if len(open_ones) > 1 else ' waits'} for {votes} "
-            f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(open_ones) > 1 else ''}: run `python -m flows review`"
+            f"{len(waiting)} question{'s wait' if len(waiting) > 1 else ' waits'} for {votes} "
+            f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(waiting) > 1 else ''}: run `python -m flows review`"
         )
-        return AnswersPending(message, items=[one.item for one in open_ones])
+        return AnswersPending(message, items=[question.item for question in waiting])
 
 
 def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
@@ -159,9 +159,9 @@ def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
 def _content(question: Question, brief: Brief) -> dict[str, Any]:
     """The question without the voter: all voters answer one item of the queue. With what they are told about it.
     People always see exemplars: how many a model sees makes no other question for them."""
-    about = brief.of(question).parameters if isinstance(question, Compare) else Brief(brief.about).parameters
+    told = brief if isinstance(question, Compare) else Brief(brief.about)
     content = question.content
-    return {name: content[name] for name in content if name not in ("voter", "exemplars")} | dict(about)
+    return {name: content[name] for name in content if name not in ("voter", "exemplars")} | dict(told.parameters)
 
 
 def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF) -> str:
@@ -176,8 +176,8 @@ def _item(queue: str, question: Question, digest: str, brief: Brief, dataset: st
         content[DATASET] = dataset
     examples = {example.digest: _stored(example) for example in examples_of(question)}
     if isinstance(question, Label) and question.feature.exemplars:
-        content[EXEMPLARS] = [[one.example.digest, one.has] for one in question.feature.exemplars]
-        examples |= {one.example.digest: _stored(one.example) for one in question.feature.exemplars}
+        content[EXEMPLARS] = [[exemplar.example.digest, exemplar.has] for exemplar in question.feature.exemplars]
+        examples |= {exemplar.example.digest: _stored(exemplar.example) for exemplar in question.feature.exemplars}
     return ReviewQuestion(
         digest=digest,
         queue=queue,

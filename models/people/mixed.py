@@ -67,7 +67,7 @@ class MixedCrowd:
 
     @property
     def members(self) -> list[Oracle]:
-        return [one for one in (self.elicits, self.labels, self.people) if one is not None]
+        return [member for member in (self.elicits, self.labels, self.people) if member is not None]
 
     @property
     def rows_save(self) -> bool:
@@ -153,7 +153,7 @@ class MixedCrowd:
         if margin is None:
             return False
         verdicts = {answer.verdict for answer in answers}
-        near = any(one.probability is not None and abs(one.probability - 0.5) <= margin for one in answers)
+        near = any(answer.probability is not None and abs(answer.probability - 0.5) <= margin for answer in answers)
         return near or len(verdicts) > 1 or not verdicts <= {Verdict.YES, Verdict.NO}
 
     def _is_checked(self, cell: Cell) -> bool:

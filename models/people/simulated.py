@@ -12,13 +12,15 @@ from queue import SimpleQueue
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discovery import Comparison, Kind, Labels, same_name
+from discovery import UNKNOWN, Comparison, Kind, Labels, same_name
 from discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
 from models.oracle import (
     Answer,
     Choose,
     Compare,
+    ComputedVotes,
     Family,
     Feature,
     Label,
@@ -198,7 +200,9 @@ class SimulatedOracle:
             other_than_known=bool(question.known or question.exclude),
         )
         known = {self._column_of[name] for name in question.known if name in self._column_of}
-        known |= {at for name, at in self._column_of.items() if any(same_name(name, one) for one in question.exclude)}
+        known |= {
+            at for name, at in self._column_of.items() if any(same_name(name, avoided) for avoided in question.exclude)
+        }
         columns = self._crowd.answers(comparison, rng, known, question.most)
         if not columns or errs < self.behaviour.none:
             return self._says(question, Verdict.NONE)
@@ -236,8 +240,8 @@ class SimulatedOracle:
             others = [[place] for place in range(len(columns)) if [place] != places] + ([[]] if places else [])
             places = others[int(rng.integers(len(others)))]
         charged = self._says(question, Verdict.NONE)
-        said = {"usage": charged.usage, "cost": charged.cost, "seconds": charged.seconds}
-        return chosen_answer(question, places, charged.by, **said)
+        charges = {"usage": charged.usage, "cost": charged.cost, "seconds": charged.seconds}
+        return chosen_answer(question, places, charged.by, **charges)
 
     def _named(self, column: int, rows: tuple[int, ...]) -> NamedFeature:
         shown = tuple(place for place, row in enumerate(rows) if self._truth[row, column] == 1)
@@ -251,3 +255,35 @@ class SimulatedOracle:
 
     def _name(self, example: Example) -> str:
         return example.id if self._growing else example.digest
+
+
+CODES = {Verdict.YES: 1, Verdict.NO: 0}
+
+
+class FreeCrowd(SimulatedOracle):
+    """Of examples with the same content the first one is looked up in the truth: a content is asked about only once."""
+
+    def computed_votes(
+        self, features: Sequence[Feature], examples: Sequence[Example], voter: int, wanted: NDArray[np.bool_]
+    ) -> ComputedVotes:
+        first: dict[str, Example] = {}
+        looked_up = [first.setdefault(example.digest, example) for example in examples]
+        if self._reliable:
+            return ComputedVotes(self._true_labels(features, looked_up), np.zeros(wanted.shape, np.bool_))
+        labels, refused = np.full(wanted.shape, UNKNOWN, np.int8), np.zeros(wanted.shape, np.bool_)
+        for row, column in np.argwhere(wanted).tolist():
+            verdict = self._verdict(Label(features[column], looked_up[row], voter))
+            labels[row, column] = CODES.get(verdict, UNKNOWN)
+            refused[row, column] = verdict is Verdict.REFUSED
+        return ComputedVotes(labels, refused)
+
+    def _true_labels(self, features: Sequence[Feature], examples: Sequence[Example]) -> Labels:
+        labels = np.full((len(examples), len(features)), UNKNOWN, np.int8)
+        known = [place for place, feature in enumerate(features) if feature.name in self._column_of]
+        if known:
+            rows = [self._row(example) for example in examples]
+            labels[:, known] = self._truth[np.ix_(rows, [self._column_of[features[place].name] for place in known])]
+        return labels
+
+    def why_not(self, feature: Feature) -> str:  # noqa: ARG002 (it gives no reasons)
+        return ""

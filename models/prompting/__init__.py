@@ -15,12 +15,10 @@ from models.prompting.prompts import (
     repair_messages,
     yes_no_messages,
 )
-from models.prompting.replies import Reading, found_in, is_refusal, json_objects, parse_labels
+from models.prompting.replies import Reading, found_in, is_refusal, json_objects, label_chances, parse_labels
 from models.prompting.single_forms import NAMED_TOKENS, SingleForm, single_form
-from models.prompting.token_chances import label_chances
 from models.prompting.tokens import (
     PromptCache,
-    counts_tiles,
     most_picture_tokens,
     most_text_tokens,
     picture_tokens,

@@ -49,11 +49,11 @@ CHOICE_SHAPE = (
 
 def family_messages(question: Family) -> list[Message]:
     system = "\n".join([SCALE if question.scale else EXCLUSIVE, FAMILY_RULES, MATERIAL, FAMILY_SHAPE])
-    parts: list[Part] = [_numbered("Feature", question.features)]
+    content: list[Part] = [_numbered("Feature", question.features)]
     for place, example in enumerate(question.examples):
-        parts.extend(example_parts(f"Example {letter(place)}", example))
-    parts.append("Answer in the JSON form given above.")
-    return [Message("system", (system,)), Message("user", tuple(parts))]
+        content.extend(example_parts(f"Example {letter(place)}", example))
+    content.append("Answer in the JSON form given above.")
+    return [Message("system", (system,)), Message("user", tuple(content))]
 
 
 def family_schema(question: Family) -> dict[str, Any]:
@@ -100,7 +100,8 @@ def _values(listed: list[object], question: Family) -> tuple[list[int], list[Nam
                 members.append(number - 1)
         elif number == 0:
             name, definition = (clean(str(item.get(key) or "")) for key in ("name", "definition"))
-            problem = name_problem(name, [*taken, *(one.feature.name for one in new)]) or definition_problem(definition)
+            names = [*taken, *(found.feature.name for found in new)]
+            problem = name_problem(name, names) or definition_problem(definition)
             if problem:
                 problems.append(f"{name!r}: {problem}")
             else:
@@ -113,10 +114,10 @@ def _values(listed: list[object], question: Family) -> tuple[list[int], list[Nam
 def choose_messages(question: Choose) -> list[Message]:
     system = "\n".join([CHOOSING[question.voter % len(CHOOSING)], MATERIAL, CHOICE_SHAPE])
     listed = tuple(question.values[place] for place in _shown_values(question))
-    parts: list[Part] = [f"Attribute: {feature_json(question.attribute)}\n", _numbered("Value", listed)]
-    parts.extend(example_parts("Example", question.example))
-    parts.append("Answer in the JSON form given above.")
-    return [Message("system", (system,)), Message("user", tuple(parts))]
+    content: list[Part] = [f"Attribute: {feature_json(question.attribute)}\n", _numbered("Value", listed)]
+    content.extend(example_parts("Example", question.example))
+    content.append("Answer in the JSON form given above.")
+    return [Message("system", (system,)), Message("user", tuple(content))]
 
 
 def _shown_values(question: Choose) -> list[int]:
@@ -192,7 +193,7 @@ def chosen_answer(question: Choose, places: Sequence[int], by: str, **rest: Any)
 
 def _missing(group: WordGroup, names: Sequence[str], vocabulary: Sequence[Feature]) -> list[Feature]:
     known = [names[place] for place in group.members]
-    fresh = [one for one in vocabulary if one.name not in names]
-    wider = groups_by_words([*known, *(one.name for one in fresh)])
-    same = next((one for one in wider if one.name == group.name and one.specific), None)
+    fresh = [feature for feature in vocabulary if feature.name not in names]
+    wider = groups_by_words([*known, *(feature.name for feature in fresh)])
+    same = next((wide for wide in wider if wide.name == group.name and wide.specific), None)
     return [] if same is None else [fresh[place - len(known)] for place in same.members if place >= len(known)]

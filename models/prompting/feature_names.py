@@ -42,7 +42,7 @@ _INSTRUCTIONS = (
     r"\bi (cannot|can['’]t|am unable)\b|\bjailbreak (mode|prompt|now)\b",
     r"(?:^|[.!?;\n]\s*)(system|assistant|user|developer)\s*:",
 )
-_INSTRUCTION = re.compile("|".join(f"(?:{one})" for one in _INSTRUCTIONS), re.IGNORECASE)
+_INSTRUCTION = re.compile("|".join(f"(?:{pattern})" for pattern in _INSTRUCTIONS), re.IGNORECASE)
 _MARKS = " \"'“”‘’«»*_`;:,"
 _MARKUP = re.compile(r"[{}<>\[\]|\\`]|://")
 _POINTING = re.compile(r"\b(examples?|images?|pictures?|items?|texts?|groups?) ([A-C]|[1-9])\b|^[A-C]( and|,) [A-C]$")
@@ -92,7 +92,7 @@ def name_fault(name: str, known: Iterable[str] = (), exclude: Iterable[str] = ()
         return "empty"
     if not any(character.isalpha() for character in name):
         return "no letters"
-    if _said(name) in _NO_ANSWERS:
+    if _spoken(name) in _NO_ANSWERS:
         return "no answer"
     if len(name) > NAME_LIMIT or len(name.split()) > WORDS_LIMIT:
         return "long"
@@ -107,7 +107,7 @@ def name_fault(name: str, known: Iterable[str] = (), exclude: Iterable[str] = ()
     return "unwanted" if any(same_name(name, other) for other in exclude) else ""
 
 
-def _said(name: str) -> str:
+def _spoken(name: str) -> str:
     """In small letters, without apostrophes and marks."""
     words = re.sub(r"['’]", "", name.casefold())
     return " ".join(re.sub(r"[^\w]+", " ", words).split())

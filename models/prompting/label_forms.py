@@ -58,10 +58,10 @@ class LabelForm:
     @property
     def usual_reply(self) -> str:
         """A reply that says yes to all."""
-        said: dict[str, Any] = {}
+        reply: dict[str, Any] = {}
         for *outer, key in self.paths:
-            (said.setdefault(outer[0], {}) if outer else said)[key] = True
-        return json.dumps(said, separators=(",", ":"))
+            (reply.setdefault(outer[0], {}) if outer else reply)[key] = True
+        return json.dumps(reply, separators=(",", ":"))
 
 
 def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF) -> LabelForm:
@@ -69,16 +69,21 @@ def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF) -> LabelForm:
     examples, features = _sides(labels)
     paths = label_paths(len(labels), len(features))
     system = with_exemplars(_instructions(labels[0].voter, len(examples), len(features)), labels)
-    parts: list[Part] = []
+    content: list[Part] = []
     for number, label in enumerate(labels[: len(features)], start=1):  # those of the first example: of each feature one
-        parts += [f"Feature {number}: {_pair(label.feature)}\n", *exemplar_parts(label.exemplars, f"feature {number}")]
-    listed = "".join(part if isinstance(part, str) else part.example.digest for part in parts)
-    if all(isinstance(part, str) for part in parts):
-        parts = [listed]
+        content += [
+            f"Feature {number}: {quoted(label.feature.name)}: {quoted(label.feature.definition)}\n",
+            *exemplar_parts(label.exemplars, f"feature {number}"),
+        ]
+    listed = "".join(part if isinstance(part, str) else part.example.digest for part in content)
+    if all(isinstance(part, str) for part in content):
+        content = [listed]
     for place, example in enumerate(examples):
-        parts.extend(example_parts(f"Example {letter(place)}" if len(examples) > 1 else "Example", example))
-    parts.append(f"Answer in the JSON form given above, with the keys {_keys_in_words(len(examples), len(features))}.")
-    messages = brief.added_to([Message("system", (system,)), Message("user", tuple(parts))])
+        content.extend(example_parts(f"Example {letter(place)}" if len(examples) > 1 else "Example", example))
+    content.append(
+        f"Answer in the JSON form given above, with the keys {_keys_in_words(len(examples), len(features))}."
+    )
+    messages = brief.added_to([Message("system", (system,)), Message("user", tuple(content))])
     return LabelForm(
         messages, _schema(len(examples), len(features)), paths, len(features), brief.about + system + listed
     )
@@ -122,10 +127,6 @@ def _sides(labels: Sequence[Label]) -> tuple[list[Example], list[Feature]]:
 def _instructions(voter: int, examples: int, features: int) -> str:
     shape = BY_FEATURE if examples == 1 else BY_EXAMPLE if features == 1 else BY_BOTH
     return "\n".join([LABELLING[voter % len(LABELLING)], MATERIAL, COMPACT + shape])
-
-
-def _pair(feature: Feature) -> str:
-    return f"{quoted(feature.name)}: {quoted(feature.definition)}"
 
 
 def _keys_in_words(examples: int, features: int) -> str:

@@ -12,11 +12,11 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from discovery import Kind
-from models.oracle import Compare, Exemplar, Feature, Label, OracleError, Question
+from models.oracle import Compare, Exemplar, Feature, Label, OracleError
 from sources import TEXT_LIMIT, Example
 
 SINGLE_VERSION = "1"  # of comparisons and of labels one by one
@@ -184,18 +184,18 @@ def compare_messages(question: Compare) -> list[Message]:
         shape = SEVERAL_SHAPE.format(most=question.most)
     naming = [NAMING, EXCLUDED] if question.exclude else [NAMING]
     system = "\n".join([*task, *naming, MATERIAL, shape])
-    parts: list[Part] = []
+    content: list[Part] = []
     everyone = (*question.examples, *question.without)
     for place, position in enumerate(shown_order(question)):
         if question.without and place in (0, len(question.examples)):
-            parts.append(f"Group {1 if place == 0 else 2}\n")
-        parts.extend(example_parts(f"Example {letter(place)}", everyone[position]))
+            content.append(f"Group {1 if place == 0 else 2}\n")
+        content.extend(example_parts(f"Example {letter(place)}", everyone[position]))
     if question.known:
-        parts.append(f"Known features: {_listed(question.known)}\n")
+        content.append(f"Known features: {_listed(question.known)}\n")
     if question.exclude:
-        parts.append(f"Not wanted features: {_listed(question.exclude)}\n")
-    parts.append("Answer in the JSON form given above.")
-    return [Message("system", (system,)), Message("user", tuple(parts))]
+        content.append(f"Not wanted features: {_listed(question.exclude)}\n")
+    content.append("Answer in the JSON form given above.")
+    return [Message("system", (system,)), Message("user", tuple(content))]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -222,9 +222,9 @@ def yes_no_messages(label: Label, *, feature_first: bool = False) -> list[Messag
     feature = f"Feature: {feature_json(label.feature)}\n"
     example = example_parts("Example", label.example)
     known = exemplar_parts(label.exemplars, "this feature")
-    parts = [feature, *known, *example] if feature_first or known else [*example, feature]
+    content = [feature, *known, *example] if feature_first or known else [*example, feature]
     question = YES_OR_NO[label.voter % len(YES_OR_NO)]
-    return [Message("system", (with_exemplars(MATERIAL, [label]),)), Message("user", (*parts, question))]
+    return [Message("system", (with_exemplars(MATERIAL, [label]),)), Message("user", (*content, question))]
 
 
 def with_exemplars(instructions: str, labels: Sequence[Label]) -> str:
@@ -240,21 +240,21 @@ EXEMPLARS = (
 
 def exemplar_parts(exemplars: Sequence[Exemplar], feature: str) -> list[Part]:
     """Examples whose answer is known, each as material; `feature` is what the page calls it."""
-    said = ((f"{'Has' if exemplar.has else 'Lacks'} {feature}", exemplar.example) for exemplar in exemplars)
-    return [part for title, example in said for part in example_parts(title, example)]
+    titled = ((f"{'Has' if exemplar.has else 'Lacks'} {feature}", exemplar.example) for exemplar in exemplars)
+    return [part for title, example in titled for part in example_parts(title, example)]
 
 
 def material_messages(labels: Sequence[Label]) -> list[Message]:
     """The examples alone, for an endpoint that takes the questions apart from the material."""
-    parts: list[Part] = []
+    content: list[Part] = []
     for label in {label.feature: label for label in labels}.values():
-        parts += exemplar_parts(label.exemplars, f"the feature {feature_json(label.feature)}")
+        content += exemplar_parts(label.exemplars, f"the feature {feature_json(label.feature)}")
     if share_example(labels):
-        parts += example_parts("Example", labels[0].example)
+        content += example_parts("Example", labels[0].example)
     else:
         for number, label in enumerate(labels, start=1):
-            parts += example_parts(f"Item {number}", label.example)
-    return [Message("system", (with_exemplars(MATERIAL, labels),)), Message("user", tuple(parts))]
+            content += example_parts(f"Item {number}", label.example)
+    return [Message("system", (with_exemplars(MATERIAL, labels),)), Message("user", tuple(content))]
 
 
 def predicates(labels: Sequence[Label]) -> list[tuple[str, dict[str, str]]]:
@@ -311,10 +311,6 @@ class Brief:
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """Of an oracle's identity; none where nothing is said."""
         return tuple((name, text) for name, text in (("about", self.about), ("avoid", self.avoid)) if text)
-
-    def of(self, question: Question) -> Brief:
-        """What is said with this question."""
-        return replace(self, about=question.about) if isinstance(question, Compare) and question.about else self
 
     def added_to(self, messages: Sequence[Message], *, comparing: bool = False) -> list[Message]:
         """The messages with what the user says before their material."""

@@ -5,8 +5,9 @@ A reply that breaks a rule is UNREADABLE, with a problem text that can be sent b
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,14 +49,14 @@ class Reading:
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
-    several = question.most > 1
-    data = object_with(reply, ("features", "found", "name") if several else ("found", "name"))
+    asks_several = question.most > 1
+    data = object_with(reply, ("features", "found", "name") if asks_several else ("found", "name"))
     if data is None:
         if is_refusal(reply):
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
-        keys = "key features" if several else "keys found, name, definition, have and lack"
+        keys = "key features" if asks_several else "keys found, name, definition, have and lack"
         return unreadable(f"it holds no JSON object with the {keys}")
-    return _features(data, question) if several and "features" in data else _feature(data, question)
+    return _features(data, question) if asks_several and "features" in data else _feature(data, question)
 
 
 def _features(data: dict[str, Any], question: Compare) -> Reading:
@@ -256,3 +257,83 @@ def _note_of(readings: Sequence[Reading]) -> str:
 
 def _rejected(reading: Reading) -> str:
     return f"{reading.named!r}: {reading.problem}" if reading.named else reading.problem
+
+
+MOST_SURE = 0.999
+_PART = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?=(\{|"?[A-Za-z0-9]+))|\}')
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+
+
+def label_chances(text: str, paths: Sequence[Sequence[str]], tokens: object) -> dict[int, float]:
+    """Probabilities of yes by position, for as many labels as the tokens tell. `tokens` are as servers send them, the
+    `content` of `logprobs`: anything else, or tokens of another text, tell nothing."""
+    places = _places(tokens, text)
+    if places is None:
+        return {}
+    offsets = _offsets(text)
+    found = {}
+    for position, path in enumerate(paths):
+        offset = offsets.get(tuple(path), -1)
+        token = places.get(offset) if offset >= 0 else None
+        chance = _chance(token) if token is not None else None
+        if chance is not None:
+            found[position] = chance
+    return found
+
+
+def _places(tokens: object, text: str) -> dict[int, Mapping[str, Any]] | None:
+    """The token that covers each character."""
+    if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
+        return None
+    words = [token.get("token") for token in tokens]
+    if not all(isinstance(word, str) for word in words) or "".join(map(str, words)) != text:
+        return None
+    places: dict[int, Mapping[str, Any]] = {}
+    for token in tokens:
+        start = len(places)
+        places.update((start + place, token) for place in range(len(token["token"])))
+    return places
+
+
+def _offsets(text: str) -> dict[tuple[str, ...], int]:
+    """Where the value of each path of keys begins; a path that comes twice says nothing."""
+    offsets: dict[tuple[str, ...], int] = {}
+    above: list[str] = []
+    for part in _PART.finditer(text):
+        if part.group(1) is None:
+            above = above[:-1]
+        elif part.group(2) == "{":
+            above.append(part.group(1))
+        else:
+            path = (*above, part.group(1))
+            quoted = part.group(2).startswith('"')
+            offsets[path] = -1 if path in offsets else part.end() + quoted
+    return offsets
+
+
+def _chance(token: Mapping[str, Any]) -> float | None:
+    others = token.get("top_logprobs")
+    candidates = [token, *(others if isinstance(others, list) else [])]
+    mass = {True: 0.0, False: 0.0}
+    seen: set[str] = set()
+    for candidate in candidates:
+        word, logprob = (
+            (candidate.get("token"), candidate.get("logprob")) if isinstance(candidate, dict) else (None, None)
+        )
+        if not isinstance(word, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
+            continue
+        value = _meaning(word)
+        if value is not None and word not in seen and logprob <= 1e-6:
+            mass[value] += math.exp(min(logprob, 0.0))
+        seen.add(word)
+    total = mass[True] + mass[False]
+    return min(max(mass[True] / total, 1 - MOST_SURE), MOST_SURE) if total > 0 else None
+
+
+def _meaning(word: str) -> bool | None:
+    """A token may be the beginning of the word, or have what stands before it."""
+    bare = "".join(re.findall(r"\w+", word)[:1]).casefold()
+    for value, words in ((True, _YES), (False, _NO)):
+        if bare and any(word.startswith(bare) for word in words):
+            return value
+    return None

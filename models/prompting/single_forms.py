@@ -54,7 +54,7 @@ class SingleForm:
 def single_form(question: Single, brief: Brief = NO_BRIEF) -> SingleForm:
     """How a question that shares no request is asked."""
     if isinstance(question, Compare):
-        messages = brief.of(question).added_to(compare_messages(question), comparing=True)
+        messages = brief.added_to(compare_messages(question), comparing=True)
         read = partial(parse_feature, question=question)
         return SingleForm("feature", messages, compare_schema(question), read, NAMED_TOKENS * question.most)
     if isinstance(question, Why):

@@ -58,11 +58,6 @@ def picture_tokens(model: str, width: int, height: int, detail: str) -> int:
     return _by_tiles(rule, width * scale, height * scale)
 
 
-def counts_tiles(model: str) -> bool:
-    """Whether it is known that the model takes fewer tokens for a picture at low detail."""
-    return _tiled(model) is not None
-
-
 def _tiled(model: str) -> tuple[int, int] | None:
     name = model.rpartition("/")[2]
     return next((tokens for start, tokens in TILED.items() if name.startswith(start)), None)

@@ -50,8 +50,8 @@ class RemoteFolder:
         except DatasetError:
             raise
         except Exception as error:  # file systems raise any exception
-            what = f"cannot {'write to' if writable else 'read'} {quoted(self.url)} ({reason_of(error)})"
-            raise DatasetError(f"{what}: check the bucket and its permissions, or give another --out") from None
+            problem = f"cannot {'write to' if writable else 'read'} {quoted(self.url)} ({reason_of(error)})"
+            raise DatasetError(f"{problem}: check the bucket and its permissions, or give another --out") from None
         self._seen = self._marker(self.local / self._last)
 
     def deliver(self, only: str = "*") -> None:

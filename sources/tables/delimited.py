@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 
 from sources.errors import DatasetError
-from sources.files import file_name
+from sources.files.location import file_name
 from sources.printable import quoted
 from sources.tables.encoding import open_text
 
@@ -33,8 +33,8 @@ class CsvForm:
 def form_of(location: str, encoding: str) -> CsvForm:
     with open_text(location, encoding, newline="") as text:
         first = text.readline(2**16)
-    if said := _SEPARATOR_LINE.fullmatch(first):
-        return CsvForm(encoding, said[1], says_separator=True)
+    if stated := _SEPARATOR_LINE.fullmatch(first):
+        return CsvForm(encoding, stated[1], says_separator=True)
     if file_name(location).lower().removesuffix(".gz").endswith(".tsv"):
         return CsvForm(encoding, "\t")
     plain = _QUOTED.sub("", first)

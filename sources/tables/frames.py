@@ -24,11 +24,11 @@ def keep_frame(data: Any, folder: Path, image_column: str | None = None) -> Path
             import pyarrow.parquet
 
             pyarrow.parquet.write_table(_arrow_table(data, image_column), written)
-        kept = folder / f"table-{hashlib.sha256(written.read_bytes()).hexdigest()[:12]}.parquet"
-        written.replace(kept)
+        target = folder / f"table-{hashlib.sha256(written.read_bytes()).hexdigest()[:12]}.parquet"
+        written.replace(target)
     finally:
         written.unlink(missing_ok=True)
-    return kept
+    return target
 
 
 def _arrow_table(data: Any, image_column: str | None) -> Any:

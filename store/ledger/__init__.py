@@ -12,4 +12,5 @@ from store.ledger.owners import is_dead, new_owner
 from store.ledger.rates import Rate, Rates
 from store.ledger.runs import ActiveRun, Runs, short_id
 from store.ledger.settlements import Settlements
-from store.packed import AnswerRecord, StoredAnswer
+from store.packed.check import StoredAnswer
+from store.packed.content import AnswerRecord

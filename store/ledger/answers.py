@@ -29,18 +29,10 @@ from store.ledger.books import (
 )
 from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
-from store.packed import (
-    AnswerRecord,
-    Booking,
-    count_packed,
-    find_packed,
-    lookup_packed,
-    note_packed_uses,
-    packed_members,
-    packed_times,
-    prepare_packs,
-    settle_packed,
-)
+from store.packed.answers import count_packed, lookup_packed, note_packed_uses, packed_members, packed_times
+from store.packed.content import AnswerRecord
+from store.packed.keys import find_packed
+from store.packed.settle import Booking, prepare_packs, settle_packed
 from store.schema import (
     PAID,
     answer_checksum,
@@ -62,11 +54,13 @@ _key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(json_array()))
 _TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(json_array()))
-_KEPT = values_table(
+_NEW_ROWS = values_table(
     key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text
 )
-_NEW_ANSWERS = select(*_KEPT.c, bindparam("at", type_=Double)).where(_KEPT.c.identity > 0)
-_KEEP = insert(answers).from_select([*_KEPT.c.keys(), "answered_at"], or_nothing(_NEW_ANSWERS)).returning(answers.c.key)
+_NEW_ANSWERS = select(*_NEW_ROWS.c, bindparam("at", type_=Double)).where(_NEW_ROWS.c.identity > 0)
+_INSERT = (
+    insert(answers).from_select([*_NEW_ROWS.c.keys(), "answered_at"], or_nothing(_NEW_ANSWERS)).returning(answers.c.key)
+)
 _SETTLED = values_table(
     key=Text,
     fence=BigInteger,
@@ -79,7 +73,7 @@ _SETTLED = values_table(
     seconds=Double,
     in_doubt=BigInteger,
 )
-_KEPT_NAMES, _SETTLED_NAMES = _KEPT.c.keys(), _SETTLED.c.keys()
+_ROW_NAMES, _SETTLED_NAMES = _NEW_ROWS.c.keys(), _SETTLED.c.keys()
 _SETTLE = (
     update(charges)
     .where(charges.c.key == _SETTLED.c.key, charges.c.fence == _SETTLED.c.fence)
@@ -138,8 +132,8 @@ class StoredAnswers(RunRepository):
     def older(self, connection: Connection, keys: Collection[str], than: float) -> set[str]:
         """Those of the keys whose answer was kept before this time."""
         rows = connection.execute(_OLDER, {"keys": list(keys)}).all() if keys else ()
-        kept = packed_times(connection, find_packed(connection, keys)) | {row.key: row.answered_at for row in rows}
-        return {key for key, at in kept.items() if at < than}
+        times = packed_times(connection, find_packed(connection, keys)) | {row.key: row.answered_at for row in rows}
+        return {key for key, at in times.items() if at < than}
 
     @writes
     def record(
@@ -218,7 +212,7 @@ def _record_rows(
     changes = _settle(connection, ordered, known, now)
     rows = {record.key: _answer_row(record, number_of(record)) for record in reversed(ordered)}
     values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
-    first = set(connection.execute(_KEEP, values).scalars().all())
+    first = set(connection.execute(_INSERT, values).scalars().all())
     before = [key for key in rows if key not in first]
     count_answers(connection, changes, known.values(), before)
     replaced = _replace(connection, [record for record in ordered if record.key not in first], now)
@@ -297,7 +291,7 @@ def _settlement(record: AnswerRecord) -> list[Any]:
 
 
 def _answer_row(record: AnswerRecord, identity: int) -> list[Any]:
-    """In the order of the columns of _KEPT."""
+    """In the order of the columns of _NEW_ROWS."""
     question, answer = json_text(dict(record.question)), json_text(dict(record.answer))
     values = {
         "key": record.key,
@@ -308,7 +302,7 @@ def _answer_row(record: AnswerRecord, identity: int) -> list[Any]:
         "cost": record.cost,
         "checksum": answer_checksum(question, answer, record.cost),
     }
-    return [values[name] for name in _KEPT_NAMES]
+    return [values[name] for name in _ROW_NAMES]
 
 
 def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callable[[AnswerRecord], int]:
@@ -319,7 +313,7 @@ def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callab
     numbers = {at: rows[digest] for at, digest in digests.items()}
     if len(set(numbers.values())) == 1:
         same = next(iter(numbers.values()))
-        return lambda _one: same
+        return lambda _record: same
     return lambda record: numbers[record.oracle, id(record.identity)]
 
 

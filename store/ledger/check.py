@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, sel
 
 from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
-from store.packed import StoredAnswer, add_up_packs, all_packed_claims, packed_page
+from store.packed.check import StoredAnswer, add_up_packs, packed_page
+from store.packed.claims import all_packed_claims
 from store.schema import (
     COMPUTED,
     LIVE,
@@ -96,7 +97,7 @@ _OF_SCOPE = union(
     .where(_IS_PAID, charges.c.kind != PROBE),
     select(runs.c.scope, uses.c.answer).join(runs, runs.c.id == uses.c.run),
 ).subquery()
-_KEPT = select(_OF_SCOPE.c.scope, func.count()).group_by(_OF_SCOPE.c.scope)
+_STORED = select(_OF_SCOPE.c.scope, func.count()).group_by(_OF_SCOPE.c.scope)
 
 
 class Check(Repository):
@@ -161,10 +162,10 @@ def _book_problems(connection: Connection) -> list[str]:
     for line, sums in packs.totals.items():
         for name, more in sums.items():
             totals.setdefault(line, {})[name] = totals.get(line, {}).get(name, 0) + more
-    kept = select(cost_totals).where(cost_totals.c.kind != COMPUTED)
-    booked = {tuple(row[:3]): row for row in connection.execute(kept)}
+    booked_totals = select(cost_totals).where(cost_totals.c.kind != COMPUTED)
+    booked = {tuple(row[:3]): row for row in connection.execute(booked_totals)}
     names = {row.id: row for row in connection.execute(select(runs.c.id, runs.c.run_id, runs.c.scope))}
-    found = [*packs.problems, *_balance_problems(connection, names, totals, packs.kept)]
+    found = [*packs.problems, *_balance_problems(connection, names, totals, packs.stored)]
     for at in sorted({*totals, *booked}, key=str):
         for name in _BOOKED_SUMS:
             is_booked, adds_up = getattr(booked.get(at), name, 0), totals.get(at, {}).get(name, 0)
@@ -186,14 +187,14 @@ def _balance_problems(
         if run in names:  # else the file refers to a row that is not there, which is reported
             charged[names[run].scope] += sums.get("paid", 0) + sums.get("unknown", 0)
             claimed[names[run].scope] += sums.get("reserved", 0)
-    found, kept = [], Counter(dict(connection.execute(_KEPT).tuples().all())) + Counter(packed_answers)
+    found, stored = [], Counter(dict(connection.execute(_STORED).tuples().all())) + Counter(packed_answers)
     for row in connection.execute(select(scopes).order_by(scopes.c.id)):
         if row.spent != charged[row.id]:
             found.append(f"scope {row.scope}: {row.spent} micro-dollars spent, but {charged[row.id]} charged")
         if row.reserved != claimed[row.id]:
             found.append(f"scope {row.scope}: {row.reserved} micro-dollars reserved, but {claimed[row.id]} claimed")
-        if row.kept != kept[row.id]:
-            found.append(f"scope {row.scope}: {row.kept} answers booked, but {kept[row.id]} paid or used")
+        if row.kept != stored[row.id]:
+            found.append(f"scope {row.scope}: {row.kept} answers booked, but {stored[row.id]} paid or used")
     return found
 
 

@@ -51,7 +51,9 @@ from store.ledger.granting import (
 )
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, Runs
-from store.packed import find_packed, mark_packed, take_out_keys, unpack
+from store.packed.answers import unpack
+from store.packed.claims import mark_packed, take_out_keys
+from store.packed.keys import find_packed
 from store.schema import LIVE, SENT, charges
 from store.sql import json_array, values_table
 from store.transactions import BatchExecutor, Clock, Transactions, reads, writes
@@ -135,21 +137,21 @@ class Claims(RunRepository):
         ended, freed = set[tuple[str, int]](), Balance()
         if dead or have_expired:
             ended, freed = expire_claims(connection, run.scope, dead, terms.now)
-        kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
-        result, wanted = decide(requests, latest, ended, kept, terms, run.scope, balance + freed)
+        in_batches = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
+        result, wanted = decide(requests, latest, ended, in_batches, terms, run.scope, balance + freed)
         if result.refused:  # dead owners may hold more of the budget
             more, freed_more = expire_dead_owners(connection, run.scope, terms.now)
             ended |= more
-            kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
-            result, wanted = decide(requests, latest, ended, kept, terms, run.scope, balance + freed + freed_more)
+            in_batches = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
+            result, wanted = decide(requests, latest, ended, in_batches, terms, run.scope, balance + freed + freed_more)
         if result.held or result.refused:
             shorten_leases(connection, terms.now)
-        inserted = insert_claims(connection, run, [wanted[key] for key in sorted(wanted)], result, terms, kept)
+        inserted = insert_claims(connection, run, [wanted[key] for key in sorted(wanted)], result, terms, in_batches)
         for key in set(wanted) - inserted:  # another process was faster
             del result.granted[key]
             result.sent.discard(key)
             result.held.append(key)
-        collected = {key: kept[key] for key in sorted(inserted & kept.keys())}
+        collected = {key: in_batches[key] for key in sorted(inserted & in_batches.keys())}
         own = {key for key, request in collected.items() if request.scope == run.scope}
         reserve(connection, run.scope, sum(wanted[key].upper_bound for key in inserted - own), terms.budget)
         move_reservations(connection, collected, run.scope)

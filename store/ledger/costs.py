@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, 
 
 from store.ledger.books import COUNTED
 from store.ledger.runs import RunRepository, called
-from store.packed import latest_packed
+from store.packed.answers import latest_packed
 from store.schema import PAID, PROBE, answers, charges, cost_totals, identities, runs, scopes, storable
 from store.transactions import reads
 
@@ -126,6 +126,6 @@ class Costs(RunRepository):
             if any(counts.values()):
                 at = (row.run, row.oracle, row.kind)
                 questions = row.paid_calls + row.cached_calls - again.get(at, 0)
-                about = {"questions": questions, "started_at": row.started_at}
-                lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, **about)
+                origin = {"questions": questions, "started_at": row.started_at}
+                lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, **origin)
         return [lines[at] for at in sorted(lines)]

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, exists
 
 from store.ledger.books import CHARGE, Balance, Charge, book, lock_free_scopes
 from store.ledger.owners import is_dead
-from store.packed import packed_owners, shorten_packed, take_out_all, take_out_ended
+from store.packed.claims import packed_owners, shorten_packed, take_out_all, take_out_ended
 from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, packed_claims, runs
 
 # Written out, so that the databases see that the partial indexes serve the query.

@@ -25,17 +25,17 @@ from sqlalchemy import (
 
 from store.ledger.books import CHARGE, Balance, Charge, add_to_balances, book, lock_free_scopes
 from store.ledger.runs import RunRow
-from store.packed import (
+from store.packed.answers import packed_times
+from store.packed.claims import (
     PACKED_FENCE,
     NewClaim,
     PackTerms,
     claim_packs,
     claimed_packed,
-    find_packed,
     group_labels,
     packed_claims_of,
-    packed_times,
 )
+from store.packed.keys import find_packed
 from store.schema import CLAIMED, LIVE, PAID, RELEASED, SENT, UNKNOWN, answers, charges, runs, storable
 from store.sql import json_array, or_nothing, values_table
 
@@ -151,7 +151,7 @@ def decide(
     requests: Sequence[Request],
     latest: Mapping[str, LatestCharge],
     ended: Collection[tuple[str, int]],
-    kept: Mapping[str, InBatch],
+    in_batches: Mapping[str, InBatch],
     terms: ClaimTerms,
     scope: int,
     balance: Balance,
@@ -160,11 +160,12 @@ def decide(
     result, wanted = Claimed(), dict[str, Request]()
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
     own = {
-        key: question.spent for key, question in kept.items() if question.scope == scope
+        key: question.spent for key, question in in_batches.items() if question.scope == scope
     }  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
-        if before is not None and _is_answered(before.answered, request.replaces):
+        answered = None if before is None else before.answered
+        if answered is not None and (request.replaces is None or answered >= request.replaces):
             result.answered.append(request.key)
         elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
             if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
@@ -173,8 +174,8 @@ def decide(
                     result.sent.add(request.key)
             else:
                 result.held.append(request.key)
-        elif request.key in kept and not kept[request.key].locked:  # the books of its scope are in use: try again
-            result.held.append(request.key)
+        elif request.key in in_batches and not in_batches[request.key].locked:
+            result.held.append(request.key)  # the books of its scope are in use: try again
         elif left is not None and request.key not in own and request.upper_bound > max(left, 0):
             result.refused.append(request.key)
             left = 0
@@ -189,17 +190,13 @@ def decide(
     return result, wanted
 
 
-def _is_answered(at: float | None, replaces: float | None) -> bool:
-    return at is not None and (replaces is None or at >= replaces)
-
-
 def insert_claims(
     connection: Connection,
     run: RunRow,
     requests: Sequence[Request],
     decided: Claimed,
     terms: ClaimTerms,
-    kept: Mapping[str, InBatch],
+    in_batches: Mapping[str, InBatch],
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
     fences, sent = decided.granted, decided.sent
@@ -216,7 +213,7 @@ def insert_claims(
     lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
     together = {question.key for pack in packs for question in pack}
     single = [question for question in requests if question.key not in together]
-    return (together - lost) | _insert_rows(connection, run, single, decided, terms, kept)
+    return (together - lost) | _insert_rows(connection, run, single, decided, terms, in_batches)
 
 
 def _insert_rows(
@@ -225,7 +222,7 @@ def _insert_rows(
     requests: Sequence[Request],
     decided: Claimed,
     terms: ClaimTerms,
-    kept: Mapping[str, InBatch],
+    in_batches: Mapping[str, InBatch],
 ) -> set[str]:
     if not requests:
         return set()
@@ -239,7 +236,7 @@ def _insert_rows(
             storable(question.oracle),
             storable(question.kind),
             question.upper_bound,
-            kept[question.key].batch if question.key in kept else None,
+            in_batches[question.key].batch if question.key in in_batches else None,
         )
         for question in requests
         if question.key not in lost

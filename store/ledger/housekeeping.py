@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from store.packed import packed_replies, remove_packed_replies
+from store.packed.answers import packed_replies, remove_packed_replies
 from store.schema import (
     answer_checksum,
     answers,
@@ -74,10 +74,10 @@ class Housekeeping(Repository):
             kind = next((kind for kind, starts in KINDS.items() if name.startswith(starts)), "other")
             sizes[kind] += size
         if connection.dialect.name == "sqlite":
-            pages, each = (
+            pages, page_size = (
                 connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("page_count", "page_size")
             )
-            sizes["indexes and free space"] = max(int(pages or 0) * int(each or 0) - sum(sizes.values()), 0)
+            sizes["indexes and free space"] = max(int(pages or 0) * int(page_size or 0) - sum(sizes.values()), 0)
         return sizes
 
     def replies(self, before: float) -> Iterator[list[RawReply]]:
@@ -103,8 +103,8 @@ class Housekeeping(Repository):
 
     @reads
     def _page(self, connection: Connection, table: Table, before: float, after: int) -> Sequence[Row[Any]]:
-        said = type_coerce(table.c.answer, Text).label("said")
-        of_page = select(table.c.id, table.c.key, table.c.answered_at, said)
+        answer_text = type_coerce(table.c.answer, Text).label("answer_text")
+        of_page = select(table.c.id, table.c.key, table.c.answered_at, answer_text)
         wanted = of_page.where(table.c.id > after, table.c.answered_at < before)
         return connection.execute(wanted.order_by(table.c.id).limit(PAGE)).all()
 
@@ -112,27 +112,27 @@ class Housekeeping(Repository):
     def remove_replies(self, connection: Connection, replies: Sequence[RawReply]) -> None:
         """Without their raw text the answers are as before; their checksums are made anew. One that was replaced since
         it was read is left alone."""
-        kept = [one.id for one in replies if one.table == answers.name]
+        current = [reply.id for reply in replies if reply.table == answers.name]
         texts = (type_coerce(answers.c[name], Text).label(name) for name in ("question", "answer"))
         found = select(answers.c.id, *texts, answers.c.cost, answers.c.answered_at)
-        times = {one.id: one.answered_at for one in replies if one.table == answers.name}
+        times = {reply.id: reply.answered_at for reply in replies if reply.table == answers.name}
         new = []
-        for row in connection.execute(found.where(answers.c.id.in_(kept))):
-            said = _without_raw(row.answer)
+        for row in connection.execute(found.where(answers.c.id.in_(current))):
+            answer = _without_raw(row.answer)
             if row.answered_at == times[row.id]:
-                checksum = answer_checksum(row.question, said, row.cost)
-                new.append({"of_answer": row.id, "said": said, "new_checksum": checksum})
+                checksum = answer_checksum(row.question, answer, row.cost)
+                new.append({"of_answer": row.id, "answer_text": answer, "new_checksum": checksum})
         if new:
             connection.execute(_STRIP, new)
-        earlier = [one.id for one in replies if one.table == replaced_answers.name]
-        said_before = select(replaced_answers.c.id, type_coerce(replaced_answers.c.answer, Text).label("said"))
+        earlier = [reply.id for reply in replies if reply.table == replaced_answers.name]
+        texts_before = select(replaced_answers.c.id, type_coerce(replaced_answers.c.answer, Text).label("answer_text"))
         old = [
-            {"of_answer": row.id, "said": _without_raw(row.said)}
-            for row in connection.execute(said_before.where(replaced_answers.c.id.in_(earlier)))
+            {"of_answer": row.id, "answer_text": _without_raw(row.answer_text)}
+            for row in connection.execute(texts_before.where(replaced_answers.c.id.in_(earlier)))
         ]
         if old:
             connection.execute(_STRIP_REPLACED, old)
-        remove_packed_replies(connection, [one.key for one in replies if one.table == packs.name])
+        remove_packed_replies(connection, [reply.key for reply in replies if reply.table == packs.name])
 
     @reads
     def idle_runs(self, connection: Connection, before: float) -> list[dict[str, Any]]:
@@ -170,13 +170,15 @@ class Housekeeping(Repository):
         return True
 
 
-_SAID = bindparam("said", type_=Text)
+_ANSWER_TEXT = bindparam("answer_text", type_=Text)
 _STRIP = (
     update(answers)
     .where(answers.c.id == bindparam("of_answer"))
-    .values(answer=_SAID, checksum=bindparam("new_checksum"))
+    .values(answer=_ANSWER_TEXT, checksum=bindparam("new_checksum"))
 )
-_STRIP_REPLACED = update(replaced_answers).where(replaced_answers.c.id == bindparam("of_answer")).values(answer=_SAID)
+_STRIP_REPLACED = (
+    update(replaced_answers).where(replaced_answers.c.id == bindparam("of_answer")).values(answer=_ANSWER_TEXT)
+)
 _COUNTS = ("paid_calls", "requests", "paid", "unknown_calls", "unknown", "cached_calls")
 _IDLE = (
     runs.c.ended_at.is_not(None),
@@ -191,10 +193,10 @@ _IDLE = (
 
 def _reply(table: str, row: Row[Any]) -> RawReply | None:
     try:
-        said = orjson.loads(row.said)
+        answer = orjson.loads(row.answer_text)
     except ValueError:  # such as lone surrogates
-        said = json_value(row.said)
-    raw = said.get(RAW) if isinstance(said, dict) else None
+        answer = json_value(row.answer_text)
+    raw = answer.get(RAW) if isinstance(answer, dict) else None
     return RawReply(table, row.id, row.key, row.answered_at, raw) if raw else None
 
 

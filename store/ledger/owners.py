@@ -23,17 +23,20 @@ def new_owner() -> str:
 
 def is_dead(owner: str) -> bool:
     """Whether the owner is certainly dead: a process of this machine, since its last boot, that no longer runs."""
-    parts = owner.split("/")
-    if len(parts) != 5 or parts[0] != _MARK or parts[1] != _machine() or not parts[2].isdecimal() or parts[3] == "0":
+    fields = owner.split("/")
+    if len(fields) != 5:
+        return False
+    mark, machine, process, started, _ = fields
+    if mark != _MARK or machine != _machine() or not process.isdecimal() or started == "0":
         return False
     try:
-        os.kill(int(parts[2]), 0)
+        os.kill(int(process), 0)
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
         pass  # it exists and belongs to another user
-    status = _status(int(parts[2]))
-    return status is not None and (status[0] in _ENDED or status[1] != parts[3])
+    status = _status(int(process))
+    return status is not None and (status[0] in _ENDED or status[1] != started)
 
 
 @cache

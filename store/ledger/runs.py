@@ -108,16 +108,16 @@ class Runs(Repository):
         settings: Mapping[str, Any],
     ) -> ActiveRun:
         """Begin an execution, or begin it again under its id. Executions of one `scope` share a budget."""
-        about = {"name": name, "flow": flow, "dataset": dataset, "oracle": oracle, "settings": dict(settings)}
+        described = {"name": name, "flow": flow, "dataset": dataset, "oracle": oracle, "settings": dict(settings)}
         insert_new(connection, scopes, [{"scope": scope, "spent": 0, "reserved": 0}])
         scope_row = connection.execute(select(scopes.c.id).where(scopes.c.scope == scope)).scalar_one()
-        entry = {"run_id": run_id, "scope": scope_row, **about, "status": "running", "started_at": self._clock()}
+        entry = {"run_id": run_id, "scope": scope_row, **described, "status": "running", "started_at": self._clock()}
         insert_new(connection, runs, [entry])
         found = connection.execute(select(runs.c.id, runs.c.scope).where(runs.c.run_id == run_id)).one()
         if found.scope != scope_row:
             raise StoreError(f"run {run_id} was begun with other settings: give the new run an id of its own")
         connection.execute(
-            update(runs).where(runs.c.id == found.id).values(**about, status="running", ended_at=None, summary=None)
+            update(runs).where(runs.c.id == found.id).values(**described, status="running", ended_at=None, summary=None)
         )
         self._rows.pop(run_id, None)
         return ActiveRun(self, run_id)

@@ -70,9 +70,9 @@ class Settlements(RunRepository):
                 f"{cost} micro-dollars are more than the {before} that are in doubt: look at the bill again, "
                 "what it shows beyond that is of other calls"
             )
-        parts, now = _spread(cost, [row.in_doubt for row in rows]), self._clock()
+        shares, now = _spread(cost, [row.in_doubt for row in rows]), self._clock()
         if rows:
-            pairs = list(zip(rows, parts, strict=True))
+            pairs = list(zip(rows, shares, strict=True))
             connection.execute(_CLEAR, [{"of_key": r.key, "of_fence": r.fence, "more": part} for r, part in pairs])
             logged = [
                 {"key": row.key, "fence": row.fence, "in_doubt": row.in_doubt, "cost": part}
@@ -86,9 +86,9 @@ class Settlements(RunRepository):
 
 def _spread(total: int, weights: Sequence[int]) -> list[int]:
     """`total` in proportion to the weights, to the last unit."""
-    parts, done, weight_done, whole = [], 0, 0, max(sum(weights), 1)
+    shares, done, weight_done, total_weight = [], 0, 0, max(sum(weights), 1)
     for weight in weights:
         weight_done += weight
-        parts.append(total * weight_done // whole - done)
-        done += parts[-1]
-    return parts
+        shares.append(total * weight_done // total_weight - done)
+        done += shares[-1]
+    return shares

@@ -54,7 +54,7 @@ class Pack(NamedTuple):
 _OF = {"scope": runs.c.scope, "oracle": identities.c.oracle}
 ABOUT = tuple(_OF[name] if name in _OF else packs.c[name] for name in Pack._fields)
 JOINED = packs.join(runs, runs.c.id == packs.c.run).join(identities, identities.c.id == packs.c.identity)
-_ABOUT = select(*ABOUT).select_from(JOINED).where(any_of(packs.c.id)).order_by(packs.c.id)
+_PACKS_BY_ID = select(*ABOUT).select_from(JOINED).where(any_of(packs.c.id)).order_by(packs.c.id)
 _ALL = select(*ABOUT).select_from(JOINED)
 _CONTENTS = select(packs.c.id, packs.c.content).where(any_of(packs.c.id))
 _TIMES = select(packs.c.id, packs.c.answered_at).where(any_of(packs.c.id))
@@ -89,7 +89,7 @@ class NewPack(NamedTuple):
     content: bytes
 
 
-def keep_packs(connection: Connection, new: Sequence[NewPack], now: float) -> None:
+def store_packs(connection: Connection, new: Sequence[NewPack], now: float) -> None:
     more = {"gone": 0, "answered_at": now}
     rows = [pack._asdict() | more | {"checksum": checksum(pack.content)} for pack in new]
     if rows:
@@ -179,12 +179,12 @@ def note_packed_uses(connection: Connection, run: int, scope: int, found: Mappin
     for at in found.values():
         wanted[at.pack] |= 1 << at.place
     numbers = {"keys": sorted(wanted)}
-    about = [Pack._make(row) for row in connection.execute(_ABOUT, numbers)] if wanted else []
-    mine = _places(connection, _USES_OF_RUN, {"of_run": run, **numbers}) if about else {}
-    others = any(pack.scope != scope for pack in about)
+    used_packs = [Pack._make(row) for row in connection.execute(_PACKS_BY_ID, numbers)] if wanted else []
+    mine = _places(connection, _USES_OF_RUN, {"of_run": run, **numbers}) if used_packs else {}
+    others = any(pack.scope != scope for pack in used_packs)
     in_scope = _places(connection, _USES_IN_SCOPE, {"of_scope": scope, **numbers}) if others else {}
     more, used = [], []
-    for pack in about:
+    for pack in used_packs:
         before = mine.get(pack.id, 0)
         begun = wanted[pack.id] & pack.left & ~before
         if not begun:
@@ -220,10 +220,10 @@ def latest_packed(
     """Question and answer of those among the latest that these identities gave."""
     newest = connection.execute(select(func.max(packs.c.id))).scalar() or 0
     recent = select(packs.c.content).where(packs.c.id > newest - most, packs.c.identity.in_(made_by))
-    contents = [decode(one) for one in connection.execute(recent.order_by(packs.c.id)).scalars()]
+    contents = [decode(content) for content in connection.execute(recent.order_by(packs.c.id)).scalars()]
     forms = forms_of(connection, contents)
     every = [content.at(place) for content in contents for place in range(content.size)]
-    return [(question_of(one, forms), dict(one.answer)) for one in every]
+    return [(question_of(answer, forms), dict(answer.answer)) for answer in every]
 
 
 def forms_of(connection: Connection, contents: Iterable[Content]) -> dict[int, dict[str, Any]]:
@@ -235,18 +235,18 @@ def forms_of(connection: Connection, contents: Iterable[Content]) -> dict[int, d
 def unpack(connection: Connection, keys: Collection[str]) -> None:
     """Give answers that are packed, their charges and their uses rows of their own."""
     found = find_packed(connection, keys)
-    about = {row.id: Pack._make(row) for row in _about(connection, found.values())}
-    contents = contents_of(connection, about)
+    by_number = {row.id: Pack._make(row) for row in _locked_packs(connection, found.values())}
+    contents = contents_of(connection, by_number)
     forms = forms_of(connection, contents.values())
-    for number, pack in about.items():
+    for number, pack in by_number.items():
         here = {at.place: key for key, at in found.items() if at.pack == number}
         unpacked = {key: contents[number].at(place) for place, key in here.items()}
-        connection.execute(insert(charges), [_charge(pack, key, one) for key, one in unpacked.items()])
-        connection.execute(insert(answers), [_answer(pack, key, one, forms) for key, one in unpacked.items()])
+        connection.execute(insert(charges), [_charge(pack, key, answer) for key, answer in unpacked.items()])
+        connection.execute(insert(answers), [_answer(pack, key, answer, forms) for key, answer in unpacked.items()])
         ids = select(answers.c.key, answers.c.id).where(answers.c.key.in_(KEYS))
         rows = dict(connection.execute(ids, {"keys": list(unpacked)}).tuples().all())
         users = connection.execute(_USES, {"keys": [number]}).all()
-        used = [(one.run, rows[here[place]]) for one in users for place in places(one.places) if place in here]
+        used = [(use.run, rows[here[place]]) for use in users for place in places(use.places) if place in here]
         insert_new(connection, uses, [{"run": run, "answer": answer} for run, answer in used])
         left = {
             "now_gone": pack.gone | bits(list(here)),
@@ -256,12 +256,12 @@ def unpack(connection: Connection, keys: Collection[str]) -> None:
         remove(connection, unpacked)
 
 
-def _about(connection: Connection, found: Iterable[PackPlace]) -> list[Any]:
+def _locked_packs(connection: Connection, found: Iterable[PackPlace]) -> list[Any]:
     numbers = sorted({at.pack for at in found})
-    return list(connection.execute(_ABOUT.with_for_update(of=packs), {"keys": numbers})) if numbers else []
+    return list(connection.execute(_PACKS_BY_ID.with_for_update(of=packs), {"keys": numbers})) if numbers else []
 
 
-def _charge(pack: Pack, key: str, one: PackedAnswer) -> dict[str, Any]:
+def _charge(pack: Pack, key: str, answer: PackedAnswer) -> dict[str, Any]:
     return {
         "key": key,
         "fence": PACKED_FENCE,
@@ -273,23 +273,23 @@ def _charge(pack: Pack, key: str, one: PackedAnswer) -> dict[str, Any]:
         "token": "",
         "lease_seconds": 0.0,
         "lease_until": pack.answered_at,
-        **{name: getattr(one, name) for name in COUNTS},
-        "reserved": one.cost,
+        **{name: getattr(answer, name) for name in COUNTS},
+        "reserved": answer.cost,
         "claimed_at": pack.answered_at,
         "settled_at": pack.answered_at,
         "in_doubt": 0,
     }
 
 
-def question_of(one: PackedAnswer, forms: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    return {**forms.get(one.form, {}), "example": one.example}
+def question_of(answer: PackedAnswer, forms: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    return {**forms.get(answer.form, {}), "example": answer.example}
 
 
-def _answer(pack: Pack, key: str, one: PackedAnswer, forms: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    question, answer = question_of(one, forms), dict(one.answer)
-    about = {"key": key, "identity": pack.identity, "kind": pack.kind, "answered_at": pack.answered_at}
-    summed = answer_checksum(json_text(question), json_text(answer), one.cost)
-    return about | {"question": question, "answer": answer, "cost": one.cost, "checksum": summed}
+def _answer(pack: Pack, key: str, packed: PackedAnswer, forms: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    question, answer = question_of(packed, forms), dict(packed.answer)
+    origin = {"key": key, "identity": pack.identity, "kind": pack.kind, "answered_at": pack.answered_at}
+    summed = answer_checksum(json_text(question), json_text(answer), packed.cost)
+    return origin | {"question": question, "answer": answer, "cost": packed.cost, "checksum": summed}
 
 
 PAGE = 1_000

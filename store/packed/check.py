@@ -35,7 +35,7 @@ _USES = (
 class StoredPack(NamedTuple):
     """A pack as it is stored; no content where it cannot be read."""
 
-    about: Pack
+    pack: Pack
     content: Content | None
     is_unaltered: bool
     is_booked: bool  # whether its answers have cost what it says
@@ -68,36 +68,36 @@ def packed_page(connection: Connection, after: str) -> tuple[list[StoredAnswer],
     """The packed answers whose keys follow, and the last key that was looked at; none at the end."""
     rows = connection.execute(_KEYS.where(packed_keys.c.key > bytes.fromhex(after))).all()
     numbers = sorted({row.pack for row in rows})
-    found = {stored.about.id: stored for stored in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
+    found = {stored.pack.id: stored for stored in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
     forms = forms_of(connection, [stored.content for stored in found.values() if stored.content is not None])
     answers = [_unpacked(found[row.pack], row.key.hex(), row.place, forms) for row in rows if row.pack in found]
     return answers, rows[-1].key.hex() if rows else ""
 
 
-def _unpacked(pack: StoredPack, key: str, place: int, forms: Mapping[int, Mapping[str, Any]]) -> StoredAnswer:
+def _unpacked(stored: StoredPack, key: str, place: int, forms: Mapping[int, Mapping[str, Any]]) -> StoredAnswer:
     unreadable = StoredAnswer(
         id=0,
         key=key,
-        kind=pack.about.kind,
-        oracle=pack.about.oracle,
-        identity_digest=pack.identity_digest,
-        identity=pack.identity,
+        kind=stored.pack.kind,
+        oracle=stored.pack.oracle,
+        identity_digest=stored.identity_digest,
+        identity=stored.identity,
         question="",
         answer="",
         cost=0,
         checksum="",
         booked=False,
     )
-    if pack.content is None or not (pack.about.left >> place) & 1 or place >= pack.content.size:
+    if stored.content is None or not (stored.pack.left >> place) & 1 or place >= stored.content.size:
         return unreadable
-    packed = pack.content.at(place)
+    packed = stored.content.at(place)
     question, answer = json_text(question_of(packed, forms)), json_text(dict(packed.answer))
     return unreadable._replace(
         question=question,
         answer=answer,
         cost=packed.cost,
-        checksum=answer_checksum(question, answer, packed.cost) if pack.is_unaltered else "",
-        booked=pack.is_booked,
+        checksum=answer_checksum(question, answer, packed.cost) if stored.is_unaltered else "",
+        booked=stored.is_booked,
     )
 
 
@@ -107,21 +107,21 @@ def _stored(connection: Connection, *chosen: Any) -> Iterator[StoredPack]:
     while rows := connection.execute(_PACKS.where(packs.c.id > after, *chosen)).all():
         after = rows[-1].id
         for *columns, content, summed, digest, identity in rows:
-            about = Pack._make(columns)
+            pack = Pack._make(columns)
             try:
                 read = decode(content)
             except DamagedStore:
                 read = None
-            is_booked = read is not None and _cost(about, read) == about.cost
-            yield StoredPack(about, read, checksum(content) == summed, is_booked, digest, identity)
+            is_booked = read is not None and _cost(pack, read) == pack.cost
+            yield StoredPack(pack, read, checksum(content) == summed, is_booked, digest, identity)
 
 
-def _cost(about: Pack, content: Content) -> int | None:
+def _cost(pack: Pack, content: Content) -> int | None:
     """Of the answers that are left in it; None if they are not as many as it says."""
-    if content.size != about.size:
+    if content.size != pack.size:
         return None
     costs: list[int] = content.column("cost")
-    return sum(costs[place] for place in places(about.left))
+    return sum(costs[place] for place in places(pack.left))
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Sums:
     """What all packs add up to, by run, oracle and kind, and by scope."""
 
     totals: dict[tuple[int, str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    kept: Counter[int] = field(default_factory=Counter)
+    stored: Counter[int] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
 
@@ -138,18 +138,18 @@ def add_up_packs(connection: Connection) -> Sums:
     for claim in all_packed_claims(connection):
         sums.totals[claim.run, claim.oracle, claim.kind]["reserved"] += sum(claim.reserved)
         expected += len(claim.keys)
-    for pack, uses in _with_uses(connection):
-        about, here = pack.about, list(places(pack.about.left))
+    for stored, uses in _with_uses(connection):
+        pack, here = stored.pack, list(places(stored.pack.left))
         expected += len(here)
-        if not pack.is_booked:
-            sums.problems.append(f"pack {about.id}: its answers do not cost what is booked for them")
-        line = sums.totals[about.run, about.oracle, about.kind]
+        if not stored.is_booked:
+            sums.problems.append(f"pack {pack.id}: its answers do not cost what is booked for them")
+        line = sums.totals[pack.run, pack.oracle, pack.kind]
         line["paid_calls"] += len(here)
-        line["paid"] += about.cost
+        line["paid"] += pack.cost
         for name in _COUNTED[1:]:
-            column = pack.content.column(name) if pack.content and pack.content.size == about.size else ()
+            column = stored.content.column(name) if stored.content and stored.content.size == pack.size else ()
             line[name] += sum(column[place] for place in here) if column else 0
-        _add_uses(sums, about, uses)
+        _add_uses(sums, pack, uses)
     rows = connection.execute(select(func.count()).select_from(packed_keys)).scalar_one()
     if rows != expected:
         sums.problems.append(f"{expected} labels are packed, but {rows} keys lead to them")
@@ -161,18 +161,18 @@ def _with_uses(connection: Connection) -> Iterator[tuple[StoredPack, list[tuple[
     packs_left = _stored(connection)
     while page := list(islice(packs_left, PAGE // 10)):
         uses = defaultdict(list)
-        between = {"first": page[0].about.id, "last": page[-1].about.id}
+        between = {"first": page[0].pack.id, "last": page[-1].pack.id}
         for run, pack, used, scope in connection.execute(_USES, between).tuples():
             uses[pack].append((run, used, scope))
         for stored in page:
-            yield stored, uses[stored.about.id]
+            yield stored, uses[stored.pack.id]
 
 
-def _add_uses(sums: Sums, about: Pack, uses: Iterable[tuple[int, int, int]]) -> None:
-    in_scope: dict[int, int] = defaultdict(int, {about.scope: about.left})
+def _add_uses(sums: Sums, pack: Pack, uses: Iterable[tuple[int, int, int]]) -> None:
+    in_scope: dict[int, int] = defaultdict(int, {pack.scope: pack.left})
     for run, used, scope in uses:
-        in_scope[scope] |= used & about.left
-        if run != about.run:
-            sums.totals[run, about.oracle, about.kind]["cached_calls"] += (used & about.left).bit_count()
-    for scope, kept in in_scope.items():
-        sums.kept[scope] += kept.bit_count()
+        in_scope[scope] |= used & pack.left
+        if run != pack.run:
+            sums.totals[run, pack.oracle, pack.kind]["cached_calls"] += (used & pack.left).bit_count()
+    for scope, in_use in in_scope.items():
+        sums.stored[scope] += in_use.bit_count()

@@ -135,16 +135,16 @@ _NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens",
 
 def group_labels(claims: Iterable[NewClaim]) -> list[list[NewClaim]]:
     """Those that can be packed, by pack. They come in the order of their keys."""
-    labels = [one for one in claims if one.kind == LABEL]
-    keys = packable([one.key for one in labels])
+    labels = [claim for claim in claims if claim.kind == LABEL]
+    keys = packable([claim.key for claim in labels])
     if len(keys) < len(labels):
         fit = set(keys)
-        labels = [one for one in labels if one.key in fit]
+        labels = [claim for claim in labels if claim.key in fit]
     found = []
-    for _, group in groupby(labels, lambda one: (one.key[:_EXAMPLE], one.oracle)):
+    for _, group in groupby(labels, lambda claim: (claim.key[:_EXAMPLE], claim.oracle)):
         same = list(group)
-        parts = (same[start : start + MOST] for start in range(0, len(same), MOST))
-        found += [part for part in parts if len(part) >= LEAST]
+        packs = (same[start : start + MOST] for start in range(0, len(same), MOST))
+        found += [pack for pack in packs if len(pack) >= LEAST]
     return found
 
 
@@ -152,7 +152,7 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
     """Claim labels that nobody has claimed or answered; returns the keys of those that another process had first."""
     numbers = new_packs(connection, len(packs)) if packs else []
     numbered = list(zip(numbers, packs, strict=True))
-    rows = [(one.key, number, place) for number, pack in numbered for place, one in enumerate(pack)]
+    rows = [(claim.key, number, place) for number, pack in numbered for place, claim in enumerate(pack)]
     lost = add(connection, rows)
     if connection.dialect.name == "postgresql" and rows:  # others may have claimed and released some since we looked
         returned = _with_charges(connection, [key for key, _, _ in rows if key not in lost])
@@ -160,9 +160,9 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
         lost |= returned
     written = []
     for number, pack in numbered:
-        mine = [one for one in pack if one.key not in lost]
+        mine = [claim for claim in pack if claim.key not in lost]
         if len(mine) < len(pack):
-            move(connection, [(one.key, number, place) for place, one in enumerate(mine)])
+            move(connection, [(claim.key, number, place) for place, claim in enumerate(mine)])
         if mine:
             written.append(_row(number, mine, terms))
     if written:
@@ -192,9 +192,9 @@ def _row(number: int, claims: Sequence[NewClaim], terms: PackTerms) -> dict[str,
         "lease_seconds": terms.lease_seconds,
         "lease_until": terms.now + terms.lease_seconds,
         "claimed_at": terms.now,
-        "keys": concat(one.key for one in claims),
-        "reserved": [one.reserved for one in claims],
-        "in_doubt": [one.reserved if one.is_sent else None for one in claims],
+        "keys": concat(claim.key for claim in claims),
+        "reserved": [claim.reserved for claim in claims],
+        "in_doubt": [claim.reserved if claim.is_sent else None for claim in claims],
     }
 
 
@@ -225,8 +225,8 @@ def lock_unchanged(connection: Connection, claims: Collection[PackedClaim]) -> b
 
 
 def _claim(row: Any) -> PackedClaim:
-    *about, keys, reserved, in_doubt = row
-    return PackedClaim._make((*about, split(keys), _amounts(reserved), _amounts(in_doubt)))
+    *fields, keys, reserved, in_doubt = row
+    return PackedClaim._make((*fields, split(keys), _amounts(reserved), _amounts(in_doubt)))
 
 
 def _amounts(text: str) -> list[Any]:

@@ -91,8 +91,8 @@ def encode(answers: Sequence[AnswerRecord], examples: list[str], forms: list[int
     """At most MOST answers whose members have the same names, and the examples and forms of their questions."""
     columns: dict[str, Any] = {"size": len(answers), "example": _column(examples), "form": _column(forms)}
     columns |= {name: _column(list(map(count, answers))) for name, count in _counts}
-    said = [record.answer for record in answers]
-    columns["answer"] = {name: _column(list(map(itemgetter(name), said))) for name in said[0]}
+    given = [record.answer for record in answers]
+    columns["answer"] = {name: _column(list(map(itemgetter(name), given))) for name in given[0]}
     return _compressed(columns)
 
 

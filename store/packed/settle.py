@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from store.packed.answers import NewPack, form_numbers, form_of, keep_packs, unpack
+from store.packed.answers import NewPack, form_numbers, form_of, store_packs, unpack
 from store.packed.claims import (
     PACKED_FENCE,
     PackedClaim,
@@ -46,7 +46,7 @@ class Settled:
     repeated: list[str] = field(default_factory=list)  # are answered already
 
 
-class _Part(NamedTuple):
+class _PreparedPack(NamedTuple):
     """Answers to some of the labels of a claim that fit one pack, and what the pack holds."""
 
     claim: PackedClaim
@@ -67,7 +67,7 @@ class PreparedPacks:
     identity_of: Callable[[AnswerRecord], int]
     forms: Mapping[str, int]
     claims: Mapping[int, PackedClaim]
-    parts: list[_Part]
+    packs: list[_PreparedPack]
     others: list[AnswerRecord]  # which no pack can hold
 
 
@@ -89,21 +89,21 @@ def _prepared(
     forms: Mapping[str, int],
     claims: Mapping[int, PackedClaim],
 ) -> PreparedPacks:
-    pack_of = {key: number for number, claim in claims.items() for key in claim.keys}
+    claim_of = {key: number for number, claim in claims.items() for key in claim.keys}
     others, groups = list[AnswerRecord](), defaultdict[tuple[Any, ...], list[AnswerRecord]](list)
     for record in records:
-        pack = pack_of.get(record.key)
-        if pack is not None and record.fence == PACKED_FENCE and _fits(record):
-            groups[pack, identity_of(record), record.kind, tuple(record.answer)].append(record)
+        number = claim_of.get(record.key)
+        if number is not None and record.fence == PACKED_FENCE and _fits(record):
+            groups[number, identity_of(record), record.kind, tuple(record.answer)].append(record)
         else:
             others.append(record)
-    parts = []
-    for (pack, identity, *_), group in groups.items():
-        ordered = _ordered(group, claims[pack])
+    packs = []
+    for (number, identity, *_), group in groups.items():
+        ordered = _ordered(group, claims[number])
         of_questions = [forms[form_of(record.question)] for record in ordered]
         content = encode(ordered, [record.question["example"] for record in ordered], of_questions)
-        parts.append(_Part(claims[pack], identity, ordered, content))
-    return PreparedPacks(records, identity_of, forms, claims, parts, others)
+        packs.append(_PreparedPack(claims[number], identity, ordered, content))
+    return PreparedPacks(records, identity_of, forms, claims, packs, others)
 
 
 def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -> tuple[Settled, list[AnswerRecord]]:
@@ -122,13 +122,13 @@ def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -
     _make_rows(
         connection, prepared.claims, [record.key for record in rest if record.key in claimed or record.key in answered]
     )
-    if prepared.parts:
-        parts = prepared.parts
-        if rest or not all(part.is_whole for part in parts):  # what is left of a claim is written as it is by now
+    if prepared.packs:
+        packs = prepared.packs
+        if rest or not all(pack.is_whole for pack in packs):  # what is left of a claim is written as it is by now
             left = packed_claims_of(connection, prepared.claims)
-            parts = [part._replace(claim=left[part.claim.id]) for part in parts]
-        _keep(connection, parts, now)
-        settled.bookings = [_booking(part) for part in parts]
+            packs = [pack._replace(claim=left[pack.claim.id]) for pack in packs]
+        _store(connection, packs, now)
+        settled.bookings = [_booking(pack) for pack in packs]
     return settled, rest
 
 
@@ -155,38 +155,38 @@ def _make_rows(connection: Connection, claimed: Collection[int], keys: Collectio
         unpack(connection, wanted)
 
 
-def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
-    """A part that is a whole claim takes its number, so that its keys lead to it already."""
-    broken = sum(not part.is_whole for part in parts)
+def _store(connection: Connection, packs: Sequence[_PreparedPack], now: float) -> None:
+    """A pack of a whole claim takes its number, so that its keys lead to it already."""
+    broken = sum(not pack.is_whole for pack in packs)
     fresh = iter(new_packs(connection, broken) if broken else ())
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
-    for part in parts:
-        records, number = part.records, part.claim.id if part.is_whole else next(fresh)
+    for pack in packs:
+        records, number = pack.records, pack.claim.id if pack.is_whole else next(fresh)
         cost = sum(record.cost for record in records)
         new.append(
             NewPack(
                 id=number,
-                run=part.claim.run,
-                identity=part.identity,
+                run=pack.claim.run,
+                identity=pack.identity,
                 kind=storable(records[0].kind),
                 size=len(records),
                 cost=cost,
-                content=part.content,
+                content=pack.content,
             )
         )
-        if not part.is_whole:
+        if not pack.is_whole:
             moved += [(record.key, number, place) for place, record in enumerate(records)]
-            ended[part.claim.id].update(record.key for record in records)
-    keep_packs(connection, new, now)
+            ended[pack.claim.id].update(record.key for record in records)
+    store_packs(connection, new, now)
     if moved:
         move(connection, moved)
-    delete_claims(connection, [part.claim.id for part in parts if part.is_whole])
-    for claim in {part.claim.id: part.claim for part in parts if part.claim.id in ended}.values():
+    delete_claims(connection, [pack.claim.id for pack in packs if pack.is_whole])
+    for claim in {pack.claim.id: pack.claim for pack in packs if pack.claim.id in ended}.values():
         leave(connection, claim, ended[claim.id])
 
 
-def _booking(part: _Part) -> Booking:
-    records, claim = part.records, part.claim
+def _booking(pack: _PreparedPack) -> Booking:
+    records, claim = pack.records, pack.claim
     reserved = sum(claim.reserved)
     if len(records) < len(claim.keys):
         answered = {record.key for record in records}

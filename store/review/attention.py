@@ -28,13 +28,13 @@ def extras(
         return []
     checks, repeats = (_count(share * len(chosen), chance) for share in shares)
     pages = [chosen[0].page, page_of_checks(chosen[0].queue, chosen[0].question["feature"][0])]
-    about = {"person": person, "on_pages": pages, "close_to": chosen[0].id}
+    values = {"person": person, "on_pages": pages, "close_to": chosen[0].id}
     extra: list[tuple[Row[Any], str]] = []
     if checks:
-        extra += [(row, CHECKED) for row in connection.execute(_CHECKS, about | {"most": checks})]
+        extra += [(row, CHECKED) for row in connection.execute(_CHECKS, values | {"most": checks})]
     if repeats:
-        del about["close_to"]
-        extra += [(row, REPEAT) for row in connection.execute(_REPEATS, about | {"most": repeats})]
+        del values["close_to"]
+        extra += [(row, REPEAT) for row in connection.execute(_REPEATS, values | {"most": repeats})]
     return extra
 
 

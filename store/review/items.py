@@ -123,13 +123,13 @@ class Items(Repository):
                 .where(votes.c.item.in_(list(by_item)), votes.c.state == GIVEN, or_(votes.c.purpose == VOTE, IS_RULING))
             )
             for vote in connection.execute(query):
-                said = Vote(
+                given = Vote(
                     vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at, vote.role == WORKER
                 )
                 if vote.purpose == CHECKED:
-                    by_item[vote.item].ruling = said
+                    by_item[vote.item].ruling = given
                 else:
-                    by_item[vote.item].given[vote.slot] = said
+                    by_item[vote.item].given[vote.slot] = given
         return found
 
     @writes

@@ -195,9 +195,9 @@ def _count(connection: Connection, held: Sequence[Row[Any]]) -> int:
     return counted
 
 
-def split(amount: int, parts: int) -> list[int]:
+def split(amount: int, shares: int) -> list[int]:
     """Whole parts that differ by one at most and add up."""
-    return [amount // parts + (number < amount % parts) for number in range(parts)]
+    return [amount // shares + (number < amount % shares) for number in range(shares)]
 
 
 def _held(connection: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:

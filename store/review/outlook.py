@@ -46,7 +46,7 @@ class _Asked:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Reading:
     at: float = float("-inf")
     outlook: QueueOutlook = field(default_factory=lambda: QueueOutlook(UNASKED))
     found: list[FoundFeature] = field(default_factory=list)
@@ -57,23 +57,23 @@ class Outlooks(Repository):
 
     def __init__(self, transactions: Transactions, clock: Clock) -> None:
         super().__init__(transactions, clock)
-        self._outlooks: dict[str | None, _Kept] = {}
-        self._found: dict[str | None, _Kept] = {}
+        self._outlooks: dict[str | None, _Reading] = {}
+        self._found: dict[str | None, _Reading] = {}
 
     @reads
     def of(self, connection: Connection, queue: str | None = None, *, anew: bool = False) -> QueueOutlook:
-        kept, now = self._outlooks.setdefault(queue, _Kept()), self._clock()
-        if anew or not 0 <= now - kept.at < MOMENT:
-            kept.outlook, kept.at = _outlook(connection, queue), now
-        return kept.outlook
+        reading, now = self._outlooks.setdefault(queue, _Reading()), self._clock()
+        if anew or not 0 <= now - reading.at < MOMENT:
+            reading.outlook, reading.at = _outlook(connection, queue), now
+        return reading.outlook
 
     @reads
     def found(self, connection: Connection, queue: str | None = None) -> list[FoundFeature]:
         """The features that people were asked about, in the order in which they came up."""
-        kept, now = self._found.setdefault(queue, _Kept()), self._clock()
-        if not 0 <= now - kept.at < MOMENT:
-            kept.found, kept.at = _features(connection, queue), now
-        return kept.found
+        reading, now = self._found.setdefault(queue, _Reading()), self._clock()
+        if not 0 <= now - reading.at < MOMENT:
+            reading.found, reading.at = _features(connection, queue), now
+        return reading.found
 
 
 def _outlook(connection: Connection, queue: str | None) -> QueueOutlook:
@@ -92,7 +92,9 @@ def _outlook(connection: Connection, queue: str | None) -> QueueOutlook:
         return QueueOutlook(PAUSED, comparisons, labels)
     if not counted:
         return QueueOutlook(UNASKED)
-    return QueueOutlook(FINISHED if _any_ended(connection, queue) else WORKING)
+    recent = [row["status"] for row in _recent(connection, queue)]
+    has_ended = "done" in recent or any(status.startswith("stopped") for status in recent)
+    return QueueOutlook(FINISHED if has_ended else WORKING)
 
 
 def queues_of(settings: Mapping[str, Any]) -> list[str]:
@@ -127,10 +129,6 @@ def _live_runs(connection: Connection, queue: str | None) -> list[dict[str, Any]
     return [row | {"suspended": row["run_id"] in suspended} for row in live]
 
 
-def _any_ended(connection: Connection, queue: str | None) -> bool:
-    return any(row["status"] == "done" or row["status"].startswith("stopped") for row in _recent(connection, queue))
-
-
 def _to_come(connection: Connection, live: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
     """Comparisons and labels that one person may expect of questions yet to be asked: each comparison that a discovery
     has left finds a feature, which is labelled as often as those before."""
@@ -147,8 +145,8 @@ def _to_come(connection: Connection, live: Iterable[Mapping[str, Any]]) -> tuple
         left = max(0, queries - (asked.comparisons if names_features else asked.features))
         comparisons += left / people if names_features else 0.0
         if labels_features:
-            each = asked.labels / asked.features if asked.features else settings.get("elicit_on") or 0
-            labels += left * each * min(1.0, (settings.get("votes") or 1) / people)
+            per_feature = asked.labels / asked.features if asked.features else settings.get("elicit_on") or 0
+            labels += left * per_feature * min(1.0, (settings.get("votes") or 1) / people)
     return comparisons, labels
 
 
@@ -178,12 +176,12 @@ def _people(connection: Connection, queues: list[str]) -> int:
 
 
 def _features(connection: Connection, queue: str | None) -> list[FoundFeature]:
-    said = cast(votes.c.answer, Text)
+    answer = cast(votes.c.answer, Text)
     query = (
-        select(items.c.page, said.label("said"), func.count().label("n"), func.min(items.c.id).label("first"))
+        select(items.c.page, answer.label("text"), func.count().label("n"), func.min(items.c.id).label("first"))
         .join(items, items.c.id == votes.c.item)
         .where(items.c.kind == LABEL, votes.c.purpose == VOTE, votes.c.state == GIVEN)
-        .group_by(items.c.page, said)
+        .group_by(items.c.page, answer)
     )
     if queue is not None:
         query = query.where(items.c.queue == queue)
@@ -192,7 +190,7 @@ def _features(connection: Connection, queue: str | None) -> list[FoundFeature]:
     first: dict[str, int] = {}
     for row in connection.execute(query):
         total[row.page] = total.get(row.page, 0) + row.n
-        yes[row.page] = yes.get(row.page, 0) + (row.n if row.said == YES else 0)
+        yes[row.page] = yes.get(row.page, 0) + (row.n if row.text == YES else 0)
         first[row.page] = min(first.get(row.page, row.first), row.first)
     asked = select(items.c.id, items.c.question).where(items.c.id.in_(list(first.values())))
     names = {row.id: row.question["feature"][0] for row in connection.execute(asked)}

@@ -99,6 +99,6 @@ def _add_reasons(connection: Connection, disputed: Sequence[DisputedLabel]) -> N
     wanted = {(tuple(label.question["feature"][:2]), label.question["example"]): label for label in disputed}
     asked = select(stored_answers.c.question, stored_answers.c.answer).where(stored_answers.c.kind == WHY)
     for row in connection.execute(asked) if wanted else ():
-        about = (tuple(row.question.get("feature", ())), row.question.get("example"))
-        if about in wanted and row.answer.get("verdict") in USABLE and row.answer.get("reason"):
-            wanted[about].reasons.append((row.answer["verdict"], row.answer["reason"]))
+        label = (tuple(row.question.get("feature", ())), row.question.get("example"))
+        if label in wanted and row.answer.get("verdict") in USABLE and row.answer.get("reason"):
+            wanted[label].reasons.append((row.answer["verdict"], row.answer["reason"]))

@@ -102,9 +102,11 @@ def _agreed(connection: Connection, person: int, terms: LeaseTerms) -> Sequence[
 
 def _verdicts(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
     """Of labels that were ruled, or on which at least two people agree and nobody differs."""
-    said = cast(votes.c.answer, Text)
+    answer = cast(votes.c.answer, Text)
     query = (
-        select(votes.c.item, votes.c.purpose, func.min(said).label("said"), func.count(said.distinct()).label("kinds"))
+        select(
+            votes.c.item, votes.c.purpose, func.min(answer).label("text"), func.count(answer.distinct()).label("kinds")
+        )
         .add_columns(func.count().label("n"))
         .join(people, people.c.id == votes.c.person)
         .where(votes.c.item.in_(list(numbers)), or_(votes.c.purpose == VOTE, IS_RULING), votes.c.state == GIVEN)
@@ -113,5 +115,5 @@ def _verdicts(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for row in sorted(connection.execute(query), key=lambda row: row.purpose == CHECKED):
         if row.purpose == CHECKED or (row.kinds == 1 and row.n > 1):
-            found[row.item] = "yes" if '"yes"' in row.said else "no"
+            found[row.item] = "yes" if '"yes"' in row.text else "no"
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, select, update
 
-from store.packed import unpack
+from store.packed.answers import unpack
 from store.review.items import DONE, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.leases import drop_leases, end_leases
 from store.review.votes import WITHDRAWN, count_votes

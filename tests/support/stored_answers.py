@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 
 from store import Store
-from store.packed import all_packed_claims
+from store.packed.claims import all_packed_claims
 from store.schema import CLAIMED, PAID, SENT, charges
 
 

@@ -25,8 +25,7 @@ from models.oracle import (
     Verdict,
 )
 from models.people.simulated import SimulatedOracle
-from models.recorded import Recorded
-from models.recorded.batch import PaidBatch
+from models.recorded import PaidBatch, Recorded
 from store import AnswerRecord, Store
 from store.ledger.answers import StoredAnswers
 from store.schema import SENT
@@ -154,7 +153,7 @@ def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> N
 @pytest.fixture
 def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way is waited for however slow the machine is."""
-    monkeypatch.setattr("models.recorded.batch.DRAIN_SECONDS", 120.0)
+    monkeypatch.setattr("models.recorded.DRAIN_SECONDS", 120.0)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")

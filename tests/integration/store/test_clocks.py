@@ -83,7 +83,7 @@ def test_a_page_that_was_lent_in_the_future_is_lent_again(store: Store, clock: C
 
 
 def test_what_is_waited_for_is_said_once(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.recorded.oracle.SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("models.recorded.SILENT_SECONDS", 0.1)
     said: list[str] = []
     with Store.open(store_url, say=said.append) as store:
         store.runs.begin("r", KEPT, name="t", flow="test", dataset="d", oracle="o", settings={})

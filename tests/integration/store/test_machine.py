@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from store import Store, new_owner
-from store.packed import find_packed, packed_claims_of, unpack
+from store.packed.answers import unpack
+from store.packed.claims import packed_claims_of
+from store.packed.keys import find_packed
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, begin, claim, record
 

@@ -11,7 +11,7 @@ import pytest
 
 from store import Store
 from store.ledger.granting import are_known
-from store.packed import prepare_packs
+from store.packed.settle import prepare_packs
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
 from tests.support.stored_answers import every_charge

@@ -10,7 +10,8 @@ import pytest
 
 from flows.__main__ import main
 from flows.prefect_api.endings import ENDINGS
-from store import METRICS, Sample, Store, render
+from store import Sample, Store, render
+from store.metrics import METRICS
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World, night
 

@@ -18,8 +18,8 @@ from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
 from store.ledger.answers import StoredAnswers
 from store.ledger.granting import ClaimTerms, Request
-from store.packed import NewClaim, PackTerms, all_packed_claims, claim_packs, unpack
-from store.packed.claims import LEAST
+from store.packed.answers import unpack
+from store.packed.claims import LEAST, NewClaim, PackTerms, all_packed_claims, claim_packs
 from store.packed.content import MOST
 from store.schema import UNKNOWN, answers, charges, packed_claims, packed_keys, packs
 from tests.integration.conftest import Clock

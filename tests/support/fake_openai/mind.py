@@ -22,7 +22,7 @@ from PIL import Image
 from discovery import same_name
 from discovery.families import groups_by_words
 from discovery.questions import Kind, differs_clearly
-from models.oracle.questions import MEAN_THE_SAME
+from models.oracle import MEAN_THE_SAME
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.prompts import COMPARISONS
 from models.prompting.single_forms import WHY

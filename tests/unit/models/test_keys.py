@@ -31,8 +31,7 @@ from models.oracle import (
     Verdict,
     Why,
 )
-from sources.dataset import Example
-from sources.load import digest_of_text
+from sources.dataset import Example, digest_of_content
 from store.ledger.keys import KEY_LENGTH, PREFIX_LENGTH
 
 TRICKY = [
@@ -141,12 +140,12 @@ def test_a_word_never_moves_from_one_field_to_another(
 
 def test_forms_of_unicode_are_different_texts_and_different_questions() -> None:
     forms = {unicodedata.normalize(form, "é ﬁ ½ Å") for form in ("NFC", "NFD", "NFKC", "NFKD")}
-    assert len({digest_of_text(form) for form in forms}) == len(forms) == 4
+    assert len({digest_of_content(form, None) for form in forms}) == len(forms) == 4
 
 
 @given(st.lists(st.text(max_size=6), min_size=2, max_size=5, unique=True))
 def test_different_texts_have_different_digests(texts: list[str]) -> None:
-    assert len({digest_of_text(text) for text in texts}) == len(texts)
+    assert len({digest_of_content(text, None) for text in texts}) == len(texts)
 
 
 @given(

@@ -62,12 +62,12 @@ def test_one_damaged_row_of_many_is_set_aside_and_the_others_stay_utf_8(tmp_path
 )
 @OFTEN
 def test_a_json_list_is_read_as_python_reads_it(tmp_path: Path, rows: list[dict[str, Any]], indented: bool) -> None:
-    from sources.tables import json_text
+    from sources.tables import records
 
     spec = put(tmp_path / "t.json", json.dumps(rows, indent=1 if indented else None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_text, "CHUNK", 7)  # so that entries are cut anywhere
-        assert list(json_text.json_values(spec, "utf-8", lines=False)) == [(row, None) for row in rows]
+        patch.setattr(records, "CHUNK", 7)  # so that entries are cut anywhere
+        assert list(records.json_values(spec, "utf-8", lines=False)) == [(row, None) for row in rows]
 
 
 @pytest.mark.parametrize("content", ["[{]", '[{"id": 1}', "{", '[{"id": 1}, nonsense]'])

@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sources.dataset import Example, Quarantined, digest_of_examples
+from sources.dataset import Example, Quarantined, digest_of_content, digest_of_examples
 from sources.files.location import child, file_name, parent
 from sources.folder import natural_order
-from sources.load import digest_of_text
 from sources.pictures.images import problem_of
 from sources.pictures.limits import MAX_PIXELS
 from sources.rows import name_and_problem
-from sources.tables import Record
 from sources.tables.parquet import cell_location, cell_of
+from sources.tables.records import Record
 
 texts = st.text(alphabet=st.characters(codec=None, categories=None), max_size=40)
 
@@ -41,7 +40,7 @@ def test_natural_order_tells_any_two_names_apart(names: list[str]) -> None:
 
 @given(texts, texts)
 def test_two_texts_have_the_same_digest_only_if_they_are_the_same(one: str, other: str) -> None:
-    assert (digest_of_text(one) == digest_of_text(other)) == (one == other)
+    assert (digest_of_content(one, None) == digest_of_content(other, None)) == (one == other)
 
 
 def test_the_digest_of_a_data_set_depends_on_ids_contents_and_order() -> None:

@@ -19,7 +19,7 @@ from flows.discover.settings import DiscoverSettings
 from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from sources.load import digest_of_text
+from sources.dataset import digest_of_content
 from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, Page
@@ -57,7 +57,7 @@ class Texts:
         new = self.spec.with_suffix(".new")
         new.write_text("id,text\n" + "".join(f"{number},{text}\n" for number, text in enumerate(texts)))
         os.replace(new, self.spec)
-        self.colour_of |= {digest_of_text(text): text.split()[-1] for text in texts}
+        self.colour_of |= {digest_of_content(text, None): text.split()[-1] for text in texts}
 
 
 World = Pictures | Texts

@@ -16,8 +16,8 @@ from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from models import AnswersPending
 from reports.enrichment import LabelTable, read_table, write_table
-from sources.dataset import Example, Quarantined
-from sources.load import digest_of_text, iter_examples
+from sources.dataset import Example, Quarantined, digest_of_content
+from sources.load import iter_examples
 from tests.support.growing_worlds import World
 
 ROWS, NEW = 10_000, 10
@@ -28,7 +28,7 @@ def fill(world: World, out: Path) -> None:
     """As if all its rows had been labelled by the same oracle before."""
     table_schema = read_table(out).table_schema
     table = LabelTable(table_schema, list(world.texts))
-    digests = b"".join(bytes.fromhex(digest_of_text(text)) for text in world.texts.values())
+    digests = b"".join(bytes.fromhex(digest_of_content(text, None)) for text in world.texts.values())
     table.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32).copy()
     table.versions = np.ones(len(world.texts), np.int32)
     table.labels = np.array([world.truth(name) for name in world.texts], np.int8)

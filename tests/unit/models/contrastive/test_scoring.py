@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discovery.questions import Kind
-from models.contrastive.scoring import best_between, best_fit, patterns_of
+from models.contrastive.oracle import best_between, best_fit, patterns_of
 from models.oracle import Compare
 from sources.dataset import Example
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.contrastive.vector_file import KEY, VectorFile, kept_size
+from models.contrastive.vector_file import KEY, VectorFile, stored_size
 
 SIZE = 16
 
@@ -126,9 +126,9 @@ def test_processes_that_append_together_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_tells_the_size_of_its_vectors(tmp_path: Path) -> None:
-    assert kept_size(tmp_path / "none") is None
+    assert stored_size(tmp_path / "none") is None
     file = VectorFile(tmp_path / "model", 8)
     file.add({"ab" * 32: np.eye(8, dtype=np.float32)[0]})
-    assert kept_size(tmp_path / "model") == 8
+    assert stored_size(tmp_path / "model") == 8
     (tmp_path / "model.keys").write_bytes(b"twothirds vectors 1 x" + b" " * 60)
-    assert kept_size(tmp_path / "model") is None
+    assert stored_size(tmp_path / "model") is None

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
 from models.openai.batch_files import requests_of, results_of
+from models.openai.chat import answers_by_position
 from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
-from models.openai.decisions import answers_by_position
 from models.openai.errors import Fault, Retry, fault_of, retry_after
 from models.oracle import OracleUnavailable
 from models.prices import TOKENS_LIMIT, read_usage

@@ -9,8 +9,7 @@ import pytest
 
 from discovery import UNKNOWN
 from models.oracle import ComputesLabels, Feature, Label, OracleError, Verdict
-from models.people.free_crowd import FreeCrowd
-from models.people.simulated import Behaviour
+from models.people.simulated import Behaviour, FreeCrowd
 from tests.support.made import crowd_of, random_truth, texts
 
 EXAMPLES, NAMES = 40, ("a", "b", "c", "d")

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
+from models.openai.chat import answers_by_position
 from models.openai.client import Reply
-from models.openai.decisions import answers_by_position
 from models.oracle import Compare, Verdict
 from models.prices import read_usage
 from models.prompting.feature_names import clean, name_problem

@@ -26,8 +26,7 @@ from models.prompting.prompts import (
     repair_messages,
     yes_no_messages,
 )
-from sources.dataset import Example
-from sources.load import digest_of_text
+from sources.dataset import Example, digest_of_content
 from tests.support.fake_openai.mind import read_page
 
 COUNTS = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.ONE_OF_THREE: 3, Kind.LEFT_RIGHT: 2, Kind.TAG: 1}
@@ -59,7 +58,7 @@ OPENED = re.compile(r"[<＜﹤]|[\[［]/?[A-Za-z_]+[\]］]")
 
 
 def text(words: str) -> Example:
-    return Example("any id", digest_of_text(words), text=words)
+    return Example("any id", digest_of_content(words, None), text=words)
 
 
 def read_back(words: str) -> str:

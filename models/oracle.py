@@ -1,0 +1,778 @@
+"""The seam between the loop and all that can answer: questions in, answers out, each with its cost.
+
+The content of a question is part of the key under which its answer is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import islice, zip_longest
+from math import inf
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from discovery import Kind, Labels
+from sources import DatasetError, Example, Vanished
+
+MICRO = 1_000_000
+Money = int  # micro-dollars: sums of money are exact
+
+
+def in_usd(amount: Money, digits: int = 4, *, at_most: bool = False) -> str:
+    """The sum in USD for people, an upper bound rounded up. More digits where these would say that it is nothing."""
+    while digits < 6 and 0 < amount < 10 ** (6 - digits):
+        digits += 2
+    step: int = 10 ** (6 - digits)
+    steps = -(-amount // step) if at_most else round(amount / step)
+    dollars, rest = divmod(steps, 10**digits)
+    return f"{dollars}.{rest:0{digits}d} USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """About what questions will take: requests with the labels grouped, and replies of the usual length."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Money = 0
+    most: Money = 0  # what the cost is not expected to exceed
+    in_flight: Money = 0  # at most what is reserved at a time
+
+    def __add__(self, other: Forecast) -> Forecast:
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        return Forecast(**sums, in_flight=max(self.in_flight, other.in_flight))
+
+    def times(self, factor: float) -> Forecast:
+        return replace(self, **{name: round(getattr(self, name) * factor) for name in _SUMS})
+
+
+_SUMS = ("requests", "input_tokens", "output_tokens", "cost", "most")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What earlier answers of the same model to the same prompts have taken, in tokens; None where there are none."""
+
+    answers: int = 0  # from which this is known
+    input_ratio: float = 1.0  # of a request, to what is usual by the rules
+    comparison_output: float | None = None
+    label_output: float | None = None
+
+
+NOTHING_MEASURED = Measured()
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """An example that is known to have a feature or to lack it."""
+
+    example: Example
+    has: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """`exemplars` show what is meant: people always see them, models the first `models_see`. Whether features are the
+    same is a matter of their words."""
+
+    name: str
+    definition: str = ""
+    exemplars: tuple[Exemplar, ...] = field(default=(), compare=False)
+    models_see: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`known` names features the answer must differ from, `exclude` others that are not wanted; another list is another
+    question."""
+
+    kind: Kind
+    examples: tuple[Example, ...]
+    without: tuple[Example, ...] = ()
+    known: tuple[str, ...] = ()
+    voter: int = 0
+    most: int = 1  # features that the answer may hold
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def content(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"most": self.most} if self.most > 1 else {}
+        if self.exclude:
+            options["exclude"] = list(self.exclude)
+        return {
+            "kind": self.kind.value,
+            "examples": [example.digest for example in self.examples],
+            "without": [example.digest for example in self.without],
+            "known": list(self.known),
+            "voter": self.voter,
+            **options,
+        }
+
+
+MOST_EXEMPLARS = 8  # of a feature
+
+
+def exemplars_of(asked: Compare, shown: Sequence[int]) -> tuple[Exemplar, ...]:
+    """The examples of a comparison as its answer says; none where it does not say which have the feature."""
+    everyone = (*asked.examples, *asked.without)
+    having = range(len(asked.examples)) if asked.kind is Kind.LEFT_RIGHT else shown
+    has = [everyone[place] for place in having]
+    return in_turn(has, [example for place, example in enumerate(everyone) if place not in having]) if has else ()
+
+
+def in_turn(having: Iterable[Example], lacking: Iterable[Example]) -> tuple[Exemplar, ...]:
+    """One that has the feature, one that lacks it, and so on: the first few show both."""
+    has = (Exemplar(example, True) for example in having)
+    pairs = zip_longest(has, (Exemplar(example, False) for example in lacking))
+    return tuple(exemplar for pair in pairs for exemplar in pair if exemplar is not None)[:MOST_EXEMPLARS]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    feature: Feature
+    example: Example
+    voter: int = 0
+    kind = Kind.LABEL
+
+    @property
+    def exemplars(self) -> tuple[Exemplar, ...]:
+        """Those that a model is shown with the feature: never the example itself."""
+        feature = self.feature
+        if not feature.models_see:
+            return ()
+        others = (exemplar for exemplar in feature.exemplars if exemplar.example.digest != self.example.digest)
+        return tuple(islice(others, feature.models_see))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        content = _content_of(self)
+        if self.feature.models_see and (
+            shown := [[exemplar.example.digest, exemplar.has] for exemplar in self.exemplars]
+        ):
+            content["exemplars"] = shown
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Same(Label):
+    """Whether two features mean the same: a label whose example is a text that states both. Whoever can label texts
+    can answer it, many in one request."""
+
+    pair: tuple[Feature, ...] = ()
+    kind = Kind.SAME
+
+    @classmethod
+    def of(cls, feature: Feature, other: Feature, voter: int = 0) -> Same:
+        """The same question whichever comes first."""
+        features = first, second = sorted((feature, other), key=lambda found: (found.name, found.definition))
+        stated = (f"{found.name} ({found.definition})" if found.definition else found.name for found in features)
+        text = "\n".join(f"Feature {number}: {words}" for number, words in enumerate(stated, start=1))
+        pair = Example(f"{first.name} = {second.name}", digest_of(["pair", text]), text=text)
+        return cls(MEAN_THE_SAME, pair, voter, (first, second))
+
+
+MEAN_THE_SAME = Feature(
+    "mean the same",
+    "The two features that the text defines mean the same in other words: whoever finds the one in an example would "
+    "find the other in it, and would count them as one.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Whether the example has the feature, and the reason; of a text also the words that show it."""
+
+    feature: Feature
+    example: Example
+    voter: int = 0
+    kind = Kind.WHY
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return _content_of(self)
+
+
+def _content_of(question: Label | Why) -> dict[str, Any]:
+    return {
+        "kind": str(question.kind),  # `value` takes longer than all the rest
+        "feature": (question.feature.name, question.feature.definition),
+        "example": question.example.digest,
+        "voter": question.voter,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Which of these features are values of one attribute? The answer is its name; `shown` are the places of those that
+    are, and `more` values that no feature stands for, each with its place among all values. NONE: they are not."""
+
+    features: tuple[Feature, ...]
+    examples: tuple[Example, ...] = ()  # that seem to have none of them
+    scale: bool = False  # each seems to include the next: levels, rather than values that exclude one another
+    voter: int = 0
+    kind = Kind.FAMILY
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "features": [[feature.name, feature.definition] for feature in self.features],
+            "examples": [example.digest for example in self.examples],
+            "scale": self.scale,
+            "voter": self.voter,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """Which value does the example have? The answer is one of the values; NONE: none of them, or with the note SEVERAL
+    more than one."""
+
+    attribute: Feature
+    values: tuple[Feature, ...]
+    example: Example
+    voter: int = 0
+    kind = Kind.VALUE
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "attribute": [self.attribute.name, self.attribute.definition],
+            "values": [[value.name, value.definition] for value in self.values],
+            "example": self.example.digest,
+            "voter": self.voter,
+        }
+
+
+SEVERAL = "more than one of the values"
+Single = Compare | Family | Choose | Why  # what has a request of its own; labels may share one
+Question = Single | Label
+
+
+def examples_of(question: Question) -> tuple[Example, ...]:
+    """The examples that a question shows."""
+    if isinstance(question, Label | Choose | Why):
+        return (question.example,)
+    return (*question.examples, *(question.without if isinstance(question, Compare) else ()))
+
+
+NO_QUESTION = Compare(Kind.TAG, ())  # of an answer that is read without its examples, or that is about none
+
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical_json(value: Any) -> str:
+    return _encoder.encode(value)
+
+
+def digest_of(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
+    """The same as `digest_of([…, content])`, where `who` is the canonical JSON of what comes first."""
+    try:  # texts and whole numbers are all that a question holds: both encoders write them alike
+        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a lone surrogate
+        text = canonical_json(content).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"[%b,%b]" % (who.encode("utf-8", "surrogatepass"), text)).hexdigest()
+
+
+class Verdict(StrEnum):
+    FEATURE = "feature"
+    NONE = "none"
+    YES = "yes"
+    NO = "no"
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+
+
+UNUSABLE = frozenset({Verdict.REFUSED.value, Verdict.UNREADABLE.value})
+USABLE = frozenset(verdict.value for verdict in Verdict) - UNUSABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0  # of the input tokens, those the provider had read before: cheaper
+    reasoning_tokens: int = 0  # of the output tokens, those the model thought with: billed as output
+
+    def to_json(self) -> tuple[int, ...]:
+        return self.requests, self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFeature:
+    """A feature that a comparison brought out, and the positions of the examples that are said to have it. Of a group
+    question those of `without` follow."""
+
+    feature: Feature
+    shown: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    question: Question
+    verdict: Verdict
+    by: str  # who answered: a model, a reviewer, a simulated worker
+    feature: Feature | None = None  # with Verdict.FEATURE: the best one
+    shown: tuple[int, ...] = ()  # with FEATURE: as in NamedFeature
+    probability: float | None = None  # of YES, where the oracle knows one
+    usage: Usage = Usage()
+    cost: Money = 0
+    booked: Money = 0  # the part of the cost that is in the books already, and must not be booked again
+    in_doubt: Money = 0  # at most what requests for it that failed have cost in addition
+    seconds: float = 0.0
+    raw: str = ""  # the reply as it came
+    note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
+    more: tuple[NamedFeature, ...] = ()  # with FEATURE: the next best ones, where the question asks for several
+    reason: str = ""  # where the question asks why
+    quote: str = ""  # words of the text that show it
+    ordered: bool = False  # of a family: its values have an order
+    cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
+
+    @property
+    def features(self) -> tuple[NamedFeature, ...]:
+        """All that were named, best first."""
+        return () if self.feature is None else (NamedFeature(self.feature, self.shown), *self.more)
+
+    def cost_of(self, feature: Feature) -> Money:
+        """The part of the cost that falls to one of its features."""
+        part, rest = divmod(self.cost, max(len(self.features), 1))
+        return part + (rest if feature == self.feature else 0)
+
+    def with_cost(self, cost: Money) -> Answer:
+        return replace(self, cost=cost)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the question, which the store keeps beside it."""
+        rare: dict[str, Any] = {"more": [_named_json(named) for named in self.more]} if self.more else {}
+        if self.reason:
+            rare |= {"reason": self.reason, "quote": self.quote}
+        if self.ordered:
+            rare["ordered"] = True
+        return {
+            "verdict": str(self.verdict),
+            "by": self.by,
+            "feature": [self.feature.name, self.feature.definition] if self.feature else None,
+            "shown": self.shown,
+            **rare,
+            "probability": self.probability,
+            "usage": self.usage.to_json(),
+            "cost": self.cost,
+            "seconds": self.seconds,
+            "raw": self.raw,
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_json(cls, question: Question, data: dict[str, Any], *, cached: bool) -> Answer:
+        return cls(
+            question=question,
+            verdict=Verdict(data["verdict"]),
+            by=data["by"],
+            feature=Feature(*data["feature"]) if data["feature"] else None,
+            shown=tuple(data["shown"]),
+            more=tuple(
+                NamedFeature(Feature(name, definition), tuple(shown))
+                for name, definition, shown in data.get("more", ())
+            ),
+            ordered=data.get("ordered", False),
+            probability=data["probability"],
+            usage=Usage(*data["usage"]),
+            cost=data["cost"],
+            seconds=data["seconds"],
+            raw=data["raw"],
+            note=data["note"],
+            reason=data.get("reason", ""),
+            quote=data.get("quote", ""),
+            cached=cached,
+        )
+
+
+def _named_json(named: NamedFeature) -> list[Any]:
+    return [named.feature.name, named.feature.definition, list(named.shown)]
+
+
+class OracleError(Exception):
+    """Something about the oracle that the user can act on; the message is one line that says how.
+
+    OracleError
+    ├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
+    │   ├── ServerAway      nothing is wrong with what was given: the server is down, overloaded or out of credit
+    │   ├── OracleLost      that happened in mid-run: what was found so far is written
+    │   └── ExampleChanged  an image is gone, or has changed since the data set was read
+    ├── AnswersUnusable     most of what it answered was refused or unreadable; what was found is written
+    ├── BudgetExhausted     the next question might cost more than is left
+    ├── Halted              a person has stopped it; what was on its way is kept
+    └── AnswersPending      people have yet to answer; run again later"""
+
+
+class OracleUnavailable(OracleError):
+    """`unasked` are questions that were pulled, but for which nothing can have been charged."""
+
+    unasked: tuple[Question, ...] = ()
+
+
+@contextmanager
+def free_of_charge(questions: Iterable[Question]) -> Iterator[None]:
+    """Around a local model: what it fails to answer has cost nothing."""
+    try:
+        yield
+    except OracleUnavailable as error:
+        error.unasked = tuple(questions)
+        raise
+
+
+class ServerAway(OracleUnavailable):
+    pass
+
+
+class OracleLost(OracleUnavailable):
+    @classmethod
+    def leaving(cls, written: Path, message: str) -> OracleLost:
+        return cls(f"{message}; what was found so far is in {written}, and the same command goes on from there")
+
+
+class ExampleChanged(OracleUnavailable):
+    """Asked without the examples that have changed, the oracle answers."""
+
+
+class AnswersUnusable(OracleError):
+    @classmethod
+    def leaving(cls, written: Path, message: str) -> AnswersUnusable:
+        remedy = "choose another model or other parameters, or ask the same again with --retry-unusable"
+        return cls(f"{message}; the replies and what was found are in {written}: {remedy}")
+
+
+class BudgetExhausted(OracleError):
+    pass
+
+
+class Halted(OracleError):
+    pass
+
+
+class AnswersPending(OracleError):
+    """`items` are the questions of the review queue that it waits for. Nothing stays reserved for them: the run that
+    collects the answers reserves again. What a provider's batch holds stays spent until it is collected."""
+
+    def __init__(self, message: str, *, items: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.items = tuple(items)
+
+
+@contextmanager
+def changes_raised(*, unreadable: bool = False) -> Iterator[None]:
+    """Around reading images: one that is gone or has changed, or cannot be read at all, raises ExampleChanged."""
+    try:
+        yield
+    except DatasetError as problem:
+        if unreadable or isinstance(problem, Vanished):
+            raise ExampleChanged(str(problem)) from None
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class OracleIdentity:
+    """What distinguishes one oracle's answers from another's. `parameters` holds all that can change an answer,
+    no secret, and nothing that cannot change one (addresses, prices, time-outs, concurrency)."""
+
+    kind: str
+    model: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+    prompts: str = ""  # version of the prompts
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "model": self.model,
+            "parameters": dict(self.parameters),
+            "prompts": self.prompts,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.model}" if self.model else self.kind
+
+
+class Oracle(Protocol):
+    @property
+    def identity(self) -> OracleIdentity: ...
+
+    @property
+    def width(self) -> int:
+        """How many questions are in flight at once."""
+        ...
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        """Yield one answer per question, in any order, each as soon as it is known.
+
+        `questions` may be lazy: pulling one is the promise to send it, so pull at most about `width` ahead."""
+        ...
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        """For each question an upper bound of its price, before anything is spent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """Questions that will share one request, and for each of them its share of the most that this request can cost."""
+
+    questions: tuple[Question, ...]
+    bounds: tuple[Money, ...]
+
+
+# Called just before a request leaves, in any thread, with the most that each of its questions may have cost after it.
+# False: some of them are another process's by now, and must not be sent. Raises BudgetExhausted where the budget does
+# not cover that much: then it must not be sent either, and what it would have asked stays unanswered.
+Leaving = Callable[[Sequence[tuple[Question, Money]]], bool]
+# Told which of a provider's batches holds questions, before it is sent and now and then while it runs, and None as soon
+# as they are in no batch that may be charged or collected, or are asked in another way.
+NoteBatch = Callable[[Sequence[Question], str | None], None]
+
+
+@runtime_checkable
+class TellsRequests(Protocol):
+    """An oracle that may send several questions in one request and several requests for one question, or send it in a
+    provider's batch, which lives on without the process; it tells of each request before it is sent."""
+
+    def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
+        """The requests in which these would be sent. Where `more` questions are to come, some of those that may share a
+        request with them can be left out, never all."""
+        ...
+
+    def ask_telling(
+        self, requests: Iterable[Sequence[Question]], leaving: Leaving, note: NoteBatch
+    ) -> Iterator[Answer]:
+        """As `ask`, for questions that share a request. What was pulled and never announced was not sent."""
+        ...
+
+
+Chances = NDArray[np.float64]  # probabilities
+
+
+@runtime_checkable
+class Connects(Protocol):
+    """An oracle that has to reach a server before its identity is known."""
+
+    def connect(self) -> None:
+        """Until then `identity` and `estimate` raise OracleError. May send paid requests; idempotent."""
+        ...
+
+
+@runtime_checkable
+class ProbesServer(Connects, Protocol):
+    """An oracle that finds out by paid probe requests what its server can do, which is part of its identity."""
+
+    @property
+    def account(self) -> str:
+        """The scope of the store to which probes are booked, until a run that asks the oracle takes them over."""
+        ...
+
+    def is_probed(self) -> bool:
+        """Whether an earlier probe is remembered, so that `connect` sends nothing."""
+        ...
+
+    def measured(self, examples: Iterable[Example]) -> Measured:
+        """By the answers that are kept, those about these examples above all."""
+        ...
+
+    def forecast(self, questions: Sequence[Question], measured: Measured) -> Forecast:
+        """Sends nothing, connected or not."""
+        ...
+
+
+LATENCIES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, inf)  # seconds: the upper bounds of what is counted
+
+
+@dataclass
+class Traffic:
+    """What has passed between an oracle and its server. Changed once or twice per request, by one thread."""
+
+    answered: int = 0
+    failed: int = 0  # attempts that failed for the moment
+    seconds: float = 0.0  # that the answered ones took
+    latencies: list[int] = field(default_factory=lambda: [0] * len(LATENCIES))  # how many took up to which bound
+    in_flight: int = 0
+    delayed: int = 0  # requests that failed and wait to be sent again
+    fault: str = ""  # of the latest attempt, if it failed
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        self.in_flight += 1
+        began = time.monotonic()
+        try:
+            yield
+        except BaseException:
+            self.in_flight -= 1
+            raise
+        took = time.monotonic() - began
+        self.in_flight -= 1
+        self.answered += 1
+        self.fault = ""
+        self.seconds += took
+        self.latencies[bisect_left(LATENCIES, took)] += 1
+
+    @contextmanager
+    def delay(self) -> Iterator[None]:
+        self.delayed += 1
+        try:
+            yield
+        finally:
+            self.delayed -= 1
+
+    def __str__(self) -> str:
+        under_way = f"{self.in_flight} request{'' if self.in_flight == 1 else 's'} under way"
+        again = f", {self.delayed} to be sent again" if self.delayed else ""
+        return under_way + again + (f"; the latest failed: {self.fault}" if self.fault else "")
+
+
+@runtime_checkable
+class TellsTraffic(Protocol):
+    """An oracle that counts its requests."""
+
+    @property
+    def traffic(self) -> Traffic: ...
+
+
+@runtime_checkable
+class ChecksAhead(Protocol):
+    """An oracle that can tell at once, and free of charge, that it will not answer."""
+
+    def check(self, examples: Sequence[Example]) -> None:
+        """Raises OracleError where it cannot answer about such examples, or where its server is away or refuses the
+        key. What takes more than a moment to find out is left to the first question."""
+        ...
+
+
+MOST_UNLIKE = 0.05  # share of pictures that may look strange by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """Of some examples, those that are not of the kind that a model was made for."""
+
+    outside: int = 0
+    of: int = 0
+    known: str = ""  # the kind, in words
+    oracle: str = ""
+
+    def __add__(self, other: Unlike) -> Unlike:
+        described = self if self.known else other
+        return Unlike(self.outside + other.outside, self.of + other.of, described.known, described.oracle)
+
+    @property
+    def warning(self) -> str:
+        """One line, or nothing where all is well."""
+        if self.outside <= MOST_UNLIKE * self.of:
+            return ""
+        return (
+            f"{self.outside} of {self.of} pictures do not look like {self.known}, which is all that {self.oracle} "
+            "knows: its answers about them mean nothing, so choose another oracle (python -m flows oracles)"
+        )
+
+
+@runtime_checkable
+class KnowsItsDomain(Protocol):
+    """An oracle that was made for one kind of examples, and recognises it."""
+
+    def unlike(self, examples: Sequence[Example]) -> Unlike: ...
+
+
+def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
+    """By the oracle, or by the members of a crowd. Nothing where it cannot tell: asking it then says why."""
+    found = Unlike()
+    for member in getattr(oracle, "members", [oracle]):
+        if isinstance(member, KnowsItsDomain):
+            with suppress(OracleUnavailable):
+                found += member.unlike(examples)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedVotes:
+    """Of one voter on each feature (columns) of each example (rows)."""
+
+    labels: Labels
+    refused: NDArray[np.bool_]  # of the unknown labels those that are refused; others are unreadable
+    chances: Chances | None = None  # that the feature is true, NaN where it is unknown; None: it tells no probabilities
+
+
+@runtime_checkable
+class ComputesLabels(Protocol):
+    """An oracle whose labels cost nothing and are the same whenever they are computed: they need not be kept."""
+
+    def computed_votes(
+        self, features: Sequence[Feature], examples: Sequence[Example], voter: int, wanted: NDArray[np.bool_]
+    ) -> ComputedVotes:
+        """As `ask` would say. What is not wanted need not be right."""
+        ...
+
+    def why_not(self, feature: Feature) -> str:
+        """Why it cannot label a feature; empty where it can, or gives no reason."""
+        ...
+
+
+@runtime_checkable
+class LoadsModel(Protocol):
+    """An oracle with a model on this machine, which it loads when it is first asked, or ahead of that. Where
+    `opens_pictures` is set it opens every picture that it was not asked about before, and raises ExampleChanged for
+    one that cannot be read."""
+
+    opens_pictures: bool
+
+    def load(self) -> None: ...
+
+    def vectors(self, examples: Sequence[Example]) -> NDArray[np.float32]:
+        """What the model makes of pictures. It is kept: questions about them need the model no more."""
+        ...
+
+
+@runtime_checkable
+class AsksAnew(Protocol):
+    """An oracle that may find an earlier reply to a question again, as in a provider's batch."""
+
+    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
+        """From now on, do not answer these with replies to what was sent before that time."""
+        ...
+
+
+@runtime_checkable
+class SharesRequests(Protocol):
+    """An oracle that may answer several labels by one request."""
+
+    @property
+    def rows_save(self) -> bool:
+        """Whether labels of one example cost less when they are asked together; known before it is connected."""
+        ...
+
+
+def rows_save(oracle: Oracle) -> bool:
+    return isinstance(oracle, SharesRequests) and oracle.rows_save
+
+
+def connect(oracle: Oracle) -> None:
+    """Make the identity of any oracle known; does nothing for oracles without a server."""
+    if isinstance(oracle, Connects):
+        oracle.connect()
+
+
+def check_ahead(oracle: Oracle, examples: Sequence[Example]) -> None:
+    """Raises OracleError where the oracle can tell that it will not answer; silent for oracles that cannot tell."""
+    if isinstance(oracle, ChecksAhead):
+        oracle.check(examples)
