@@ -45,9 +45,9 @@ from flows.progress import Display
 from models import Answer, Feature, Label, OracleIdentity, Verdict
 from models.keys import QuestionKeys
 from models.oracle import Usage
-from models.recorded.batch import CLAIMED_AT_ONCE, record_of
+from models.recorded import CLAIMED_AT_ONCE, record_of
 from sources import Example
-from sources.load import digest_of_text
+from sources.load import digest_of_content
 from store import Request, Store, back_up, new_owner, sqlite_file
 
 MEASURES = ("paid", "growth", "resume", "backup")
@@ -124,7 +124,7 @@ def labels_of(first: int, last: int) -> dict[str, Label]:
     """Of the examples with these numbers, by their keys."""
     keys = QuestionKeys(IDENTITY)
     features = [Feature(name, f"It has {name}.") for name in traits(FEATURES)]
-    examples = [Example(f"e{number}", digest_of_text(str(number))) for number in range(first, last)]
+    examples = [Example(f"e{number}", digest_of_content(str(number, None))) for number in range(first, last)]
     labels = (Label(feature, example) for example in examples for feature in features)
     return {keys.of(label): label for label in labels}
 
