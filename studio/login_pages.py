@@ -65,7 +65,7 @@ class LoginPages:
 
     @for_role(OWNER)
     def invite(self, visitor: Visitor) -> Response:
-        name, role = visitor.form.one("name"), visitor.form.one("role")
+        name, role = visitor.form.value("name"), visitor.form.value("role")
         try:
             link = self._config.invite(name, EDITOR if role == EDITOR else REVIEWER)
         except EditRefused as refused:
@@ -75,7 +75,7 @@ class LoginPages:
     @for_role(OWNER)
     def revoke(self, visitor: Visitor) -> Response:
         """Not the owner's own, who would lose the way back."""
-        person = self._queue.people.find(visitor.form.one("name"))
+        person = self._queue.people.find(visitor.form.value("name"))
         if person is not None and person.role != OWNER:
             self._queue.people.revoke(person.name)
         return RedirectResponse("/people", 303)

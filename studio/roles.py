@@ -37,7 +37,7 @@ def for_staff(endpoint: Endpoint) -> Endpoint:
 
     @wraps(endpoint)
     def checked(pages: _HasRoles, *arguments: Any, **named: Any) -> Any:
-        if pages.roles.of(named["visiting"].who) not in (OWNER, EDITOR):
+        if pages.roles.of(named["visitor"].who) not in (OWNER, EDITOR):
             raise HTTPException(403, "Your link does not open this page.")
         return endpoint(pages, *arguments, **named)
 

@@ -133,7 +133,7 @@ def shown_nights(
         sums = paid.setdefault(line.run_id, [0.0, 0.0])
         sums[0] += line.paid / MICRO
         sums[1] += line.unknown / MICRO
-    by_run = {str(one["run_id"]): one for one in states}
+    by_run = {str(state["run_id"]): state for state in states}
     nights = []
     for night in versions:
         state = by_run.pop(night.run or "", None)
@@ -145,4 +145,4 @@ def shown_nights(
         usd, unknown = paid.get(run_id, [0.0, 0.0])
         word = "not as expected" if state["status"] == CONTRACT else str(state["status"])
         nights.append(ShownVersion(float(state.get("ended_at") or state["started_at"]), None, word, usd, unknown))
-    return sorted(nights, key=lambda one: one.at, reverse=True)
+    return sorted(nights, key=lambda night: night.at, reverse=True)

@@ -54,8 +54,8 @@ class Drift:
 def drift_of(names: Sequence[str], before: Sequence[Share], now: Sequence[Share]) -> list[Drift]:
     """One line per feature, in their order."""
     found = [_drift(name, old, new) for name, old, new in zip(names, before, now, strict=True)]
-    values = holm([one.p for one in found])
-    return [replace(one, corrected=value) for one, value in zip(found, values, strict=True)]
+    values = holm([drift.p for drift in found])
+    return [replace(drift, corrected=value) for drift, value in zip(found, values, strict=True)]
 
 
 def _drift(name: str, before: Share, now: Share) -> Drift:

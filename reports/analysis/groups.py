@@ -64,7 +64,9 @@ def compare_groups(findings: Findings, dataset: Dataset | None, name: str) -> Gr
     column = in_halves(column) if column.is_number else column
     names = [str(group) for group in np.unique(column.values)]
     members = {group: column.rows[column.values == group] for group in names}
-    sides: list[tuple[str, str]] = [(names[0], names[1])] if len(names) == 2 else [(one, "the others") for one in names]
+    sides: list[tuple[str, str]] = (
+        [(names[0], names[1])] if len(names) == 2 else [(name, "the others") for name in names]
+    )
     differences = []
     for group, other in sides:
         inside = members[group]
@@ -81,7 +83,7 @@ def compare_runs(findings: Findings, name: str, other: Findings, other_name: str
     """Two data sets that were labelled with features of the same names."""
     differences = []
     for order, feature in enumerate(findings.found, start=1):
-        twin = next((one for one in other.found if same_name(one.name, feature.name)), None)
+        twin = next((candidate for candidate in other.found if same_name(candidate.name, feature.name)), None)
         if twin is None:
             continue
         found = _difference(order, feature.name, name, other_name, feature.labels, twin.labels)
@@ -144,8 +146,8 @@ def holm(p: list[float]) -> list[float]:
 
 def _corrected(differences: list[Difference]) -> list[Difference]:
     values = holm([difference.p for difference in differences])
-    corrected = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
-    return sorted(corrected, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
+    corrected = [replace(difference, corrected=value) for difference, value in zip(differences, values, strict=True)]
+    return sorted(corrected, key=lambda difference: (difference.corrected, difference.p, -abs(difference.difference)))
 
 
 def _with_examples(

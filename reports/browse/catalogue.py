@@ -51,10 +51,10 @@ class LabelMarks:
 def _scores(found: FoundFeature) -> NDArray[np.int16]:
     """A person's label; else the probability, the share of yes among the votes, or the label that is known."""
     yes, cast = found.vote_counts.yes, found.vote_counts.yes + found.vote_counts.no
-    said = np.where(cast > 0, yes / np.maximum(cast, 1), np.where(found.labels == UNKNOWN, np.nan, found.labels))
-    said = np.where(np.isnan(found.probability), said, found.probability)
-    said = np.where(found.is_corrected & (found.labels != UNKNOWN), found.labels, said)
-    return np.where(np.isnan(said), NOTHING, np.round(100 * np.nan_to_num(said))).astype(np.int16)
+    chance = np.where(cast > 0, yes / np.maximum(cast, 1), np.where(found.labels == UNKNOWN, np.nan, found.labels))
+    chance = np.where(np.isnan(found.probability), chance, found.probability)
+    chance = np.where(found.is_corrected & (found.labels != UNKNOWN), found.labels, chance)
+    return np.where(np.isnan(chance), NOTHING, np.round(100 * np.nan_to_num(chance))).astype(np.int16)
 
 
 class ExampleCatalogue:

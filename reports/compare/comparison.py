@@ -43,15 +43,15 @@ def disagreements(study: Study) -> list[Disagreement]:
     found = []
     for feature, row in np.argwhere(differ).tolist():
         truth = UNKNOWN if study.truth is None else int(study.truth[feature, row])
-        said = tuple(labels[:, feature, row].tolist())
+        cells = tuple(labels[:, feature, row].tolist())
         found.append(
             Disagreement(
                 feature=feature,
                 row=row,
-                labels=said,
+                labels=cells,
                 votes=tuple(zip(*(counts[:, feature, row].tolist() for counts in (yes, no, refused)), strict=True)),
                 truth=truth,
-                right=tuple(label == truth and truth != UNKNOWN for label in said),
+                right=tuple(label == truth and truth != UNKNOWN for label in cells),
                 strength=float(strength[feature, row]),
             )
         )

@@ -39,19 +39,19 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
 def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     """One row per oracle: what it is, how right it is, and what it cost."""
     rows = []
-    for one, quality in zip(comparison.study.raters, comparison.qualities, strict=True):
-        test = next((versus.test for versus in comparison.versus if versus.model == one.name), None)
+    for rater, quality in zip(comparison.study.raters, comparison.qualities, strict=True):
+        test = next((versus.test for versus in comparison.versus if versus.model == rater.name), None)
         rows.append(
             {
-                "oracle": one.name,
-                "stands for": one.stands_for,
-                "votes": one.votes,
-                "missing": one.wanted - one.votes,
+                "oracle": rater.name,
+                "stands for": rater.stands_for,
+                "votes": rater.votes,
+                "missing": rater.wanted - rater.votes,
                 "single vote": share_or_reason(quality.single),
                 "majority": share_or_reason(quality.majority),
                 "Dawid-Skene": share_or_reason(quality.consensus),
                 "may replace a person": _verdict(test) if test else "–",
-                "USD": round(one.usd, 4),
+                "USD": round(rater.usd, 4),
             }
         )
     return rows
@@ -72,7 +72,7 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
     names = [OVERALL, *comparison.study.names]
     reference = comparison.reference.words
     for pair in comparison.pairs:
-        for feature, found in zip(names, [pair.overall, *pair.each], strict=True):
+        for feature, found in zip(names, [pair.overall, *pair.by_feature], strict=True):
             yield from _rows(feature, pair.a, pair.b, found)
     for quality in comparison.qualities:
         for feature, found in zip(names, [quality.among, *quality.among_each], strict=True):
@@ -84,9 +84,9 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
             ("accuracy of the majority", quality.majority, quality.majority_each),
             ("accuracy of Dawid-Skene", quality.consensus, quality.consensus_each),
         )
-        for way, overall, each in ways:
-            for feature, one in zip(names, [overall, *each], strict=True):
-                yield from _rows(feature, quality.name, reference, {way: one})
+        for way, overall, by_feature in ways:
+            for feature, estimate in zip(names, [overall, *by_feature], strict=True):
+                yield from _rows(feature, quality.name, reference, {way: estimate})
     for versus in comparison.versus:
         for feature, test in zip(names, [versus.test, *versus.test_each], strict=True):
             for name, value in (("winning rate", test.winning_rate), ("advantage probability", test.advantage)):
@@ -94,8 +94,8 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
 
 
 def _rows(feature: str, oracle: str, against: str, found: dict[str, Estimate]) -> Iterator[Row]:
-    for name, one in found.items():
-        yield feature, oracle, against, name, one.value, one.low, one.high, one.reason
+    for name, estimate in found.items():
+        yield feature, oracle, against, name, estimate.value, estimate.low, estimate.high, estimate.reason
 
 
 def _shares(comparison: OracleComparison) -> Iterator[Row]:
@@ -106,12 +106,21 @@ def _shares(comparison: OracleComparison) -> Iterator[Row]:
             if versus.known:
                 three["people on everything"] = versus.known[place]
             three["people's labels saved"] = found.saved
-            for name, one in three.items():
-                yield feature, versus.model, versus.people, name, one.value, one.low, one.high, one.reason
+            for name, estimate in three.items():
+                yield (
+                    feature,
+                    versus.model,
+                    versus.people,
+                    name,
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    estimate.reason,
+                )
 
 
 def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{oracle.name} {what}" for oracle in comparison.study.raters for what in ("label", "yes", "no")]
+    per_oracle = [f"{oracle.name} {column}" for oracle in comparison.study.raters for column in ("label", "yes", "no")]
     return ["feature", "example", "truth", *per_oracle]
 
 

@@ -89,13 +89,13 @@ def carried_disagreements(found: list[Disagreement], features: int) -> list[Disa
     """The surest of every feature, so that no feature crowds out another."""
     if len(found) <= MOST_CARDS:
         return found
-    each = max(FEWEST_CARDS, MOST_CARDS // max(features, 1))
+    limit = max(FEWEST_CARDS, MOST_CARDS // max(features, 1))
     counts: dict[int, int] = {}
     carried: list[Disagreement] = []
-    for one in found:
-        if counts.get(one.feature, 0) < each and len(carried) < MOST_CARDS:
-            counts[one.feature] = counts.get(one.feature, 0) + 1
-            carried.append(one)
+    for disagreement in found:
+        if counts.get(disagreement.feature, 0) < limit and len(carried) < MOST_CARDS:
+            counts[disagreement.feature] = counts.get(disagreement.feature, 0) + 1
+            carried.append(disagreement)
     return carried
 
 
@@ -142,7 +142,7 @@ def _table(comparison: OracleComparison, a: str, b: str) -> dict[str, Any]:
                 place=place,
                 name=name,
                 definition=definition,
-                cells=_cells(pair.each[place], comparison, (a, b), place),
+                cells=_cells(pair.by_feature[place], comparison, (a, b), place),
                 verdict=verdict,
                 verdict_style=style,
                 winning=winning,
@@ -231,7 +231,7 @@ def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, 
 
 def _answered(oracle: Rater) -> str:
     """How many of the questions it answered by a feature, by NONE, and not in a way that can be used."""
-    verdicts = [said.verdict for said in oracle.compared]
+    verdicts = [answer.verdict for answer in oracle.compared]
     named, none = verdicts.count("feature"), verdicts.count("none")
     return f"{oracle.name}: {named} named, {none} found nothing, {len(verdicts) - named - none} unusable"
 
@@ -243,8 +243,8 @@ def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
         {
             "examples": [study.ids[row] for row in asked.examples],
             "without": [study.ids[row] for row in asked.without],
-            "said": [oracle.compared[number].name or oracle.compared[number].verdict for oracle in study.raters],
+            "answers": [oracle.compared[number].name or oracle.compared[number].verdict for oracle in study.raters],
         }
         for number, asked in enumerate(study.asked[:MAX_LISTED_TRIPLES])
-        if all(one.compared for one in study.raters)
+        if all(rater.compared for rater in study.raters)
     ]

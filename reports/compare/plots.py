@@ -67,11 +67,11 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
         drawn.append(
             element("text", unbroken(f"{100 * share:g} %"), x=x, y=y1 + 17, class_="tick", text_anchor="middle")
         )
-    most = max((one.examples for one in found.bins), default=1)
-    for one in found.bins:
-        x, y = place(one.said, one.true)
-        label = f"said {one.said:.0%}, true {one.true:.0%} of {one.examples}"
-        radius = 2.5 + 6 * (one.examples / most) ** 0.5
+    most = max((bucket.examples for bucket in found.bins), default=1)
+    for bucket in found.bins:
+        x, y = place(bucket.said, bucket.true)
+        label = f"said {bucket.said:.0%}, true {bucket.true:.0%} of {bucket.examples}"
+        radius = 2.5 + 6 * (bucket.examples / most) ** 0.5
         drawn.append(element("circle", element("title", label), cx=x, cy=y, r=radius, class_="dot"))
     return framed(title, "said", drawn, width=LEFT + side + 20, style="curve square")
 
@@ -100,7 +100,10 @@ KINDS = {
 def least(qualities: list[Quality]) -> float:
     """Where a common scale of all shares begins: a tenth."""
     lows = [
-        one.low for quality in qualities for one in (quality.single, quality.majority, quality.consensus) if one.low
+        estimate.low
+        for quality in qualities
+        for estimate in (quality.single, quality.majority, quality.consensus)
+        if estimate.low
     ]
     return math.floor(10 * min(lows, default=0.0)) / 10
 
@@ -141,8 +144,8 @@ def _in_words(setting: Setting) -> str:
 
 def g_plot(comparison: OracleComparison) -> Markup | str:
     lines = [
-        ShareCurve(one.name, [(query, 1 - value) for query, value in enumerate(one.g_curve, start=1)], style)
-        for one, style in zip(comparison.yields, STYLES * len(comparison.yields), strict=False)
-        if one.g_curve
+        ShareCurve(own.name, [(query, 1 - value) for query, value in enumerate(own.g_curve, start=1)], style)
+        for own, style in zip(comparison.yields, STYLES * len(comparison.yields), strict=False)
+        if own.g_curve
     ]
     return shares_plot("Coverage (1 − g) by questions", "questions", lines) if lines else ""

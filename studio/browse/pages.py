@@ -36,7 +36,7 @@ class BrowsePages:
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
         router.add_api_route("/runs/{key}/browse", self.page, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/about", self.about, methods=["GET"])
+        router.add_api_route("/runs/{key}/browse/about", self.facts, methods=["GET"])
         router.add_api_route("/runs/{key}/browse/found", self.found, methods=["GET"])
         router.add_api_route("/runs/{key}/browse/all", self.all, methods=["GET"])
         router.add_api_route("/runs/{key}/browse/example", self.example, methods=["GET"])
@@ -65,7 +65,7 @@ class BrowsePages:
         )
 
     @for_staff
-    def about(self, visitor: Visitor, key: Key) -> Response:
+    def facts(self, visitor: Visitor, key: Key) -> Response:
         del visitor
         browsed = self._run(key)
         return json_response(about_of(browsed))
@@ -107,8 +107,8 @@ class BrowsePages:
     @for_staff
     def export(self, visitor: Visitor, key: Key) -> Response:
         """The ids of the selected examples, a line each, or all that is known of them as Parquet."""
-        browsed, kind = self._run(key), visitor.form.one("kind")
-        rows = rows_of(visitor.form.one("rows"), len(browsed.findings.ids))
+        browsed, kind = self._run(key), visitor.form.value("kind")
+        rows = rows_of(visitor.form.value("rows"), len(browsed.findings.ids))
         if not rows:
             raise HTTPException(422, "Nothing is selected: select some examples first.")
         name = self._catalog_name(key)

@@ -25,8 +25,8 @@ def about_of(browsed: BrowsedRun) -> dict[str, Any]:
         "texts": browsed.textual,
         "embedded": catalogue.embedded,
         "features": [
-            {"name": one.name, "definition": one.definition, "marks": counts}
-            for one, counts in zip(catalogue.features, everything["features"], strict=True)
+            {"name": feature.name, "definition": feature.definition, "marks": counts}
+            for feature, counts in zip(catalogue.features, everything["features"], strict=True)
         ],
         "any": everything["any"],
         "columns": [_column(column) for column in catalogue.columns.values()],
@@ -55,7 +55,7 @@ def tiles_of(
             "id": catalogue.ids[row],
             "text": (catalogue.texts[row] or "")[:TILE_LETTERS],
             "note": note,
-            "predicted": any(bool(one[row]) for one in predicted),
+            "predicted": any(bool(predictions[row]) for predictions in predicted),
         }
         for row, note in zip(places, notes, strict=True)
     ]

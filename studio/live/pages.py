@@ -79,9 +79,9 @@ class LivePages:
         folder, starter = self._run_catalog.folder(key, STARTED, LIVE), self._config.starter
         starts = folder is not None and _is_newer(folder / STARTED, folder / LIVE)
         if folder is not None and starts and (starter.goes_on(folder) or not (folder / LIVE).is_file()):
-            said, runs = starter.said(folder), starter.goes_on(folder)
+            printed, runs = starter.printed(folder), starter.goes_on(folder)
             name = "starting.html" if runs else "started.html"
-            return self._templates.page(name, who=visitor.who, folder=folder.name, said=said, runs=runs)
+            return self._templates.page(name, who=visitor.who, folder=folder.name, printed=printed, runs=runs)
         live = self._watched.live(key)
         begun, goes_on = live.begun, live.goes_on
         examples = self._watched.examples(begun) or ()
@@ -95,7 +95,7 @@ class LivePages:
             begun=begun,
             folder=live.path.parent.name,
             finished=_has_results(live) and not goes_on,
-            failed=starter.said(live.path.parent) if starts and not goes_on else "",
+            failed=starter.printed(live.path.parent) if starts and not goes_on else "",
             kind="images" if pictured else "texts",
         )
 

@@ -41,10 +41,10 @@ class SteerPages:
     def steer(self, visitor: Visitor, key: Key) -> Response:
         """From the page's script, which wants JSON, or from a form."""
         live, form = self._watched.live(key), visitor.form
-        fields: dict[str, Any] = {name: form.one(name) for name in FIELDS if name in form}
+        fields: dict[str, Any] = {name: form.value(name) for name in FIELDS if name in form}
         if "examples" in form:
             fields["examples"] = form.all("examples")
-        fields["action"] = form.one("action")
+        fields["action"] = form.value("action")
 
         def ids() -> set[str] | None:
             examples = self._watched.examples(live.begun)
@@ -53,11 +53,11 @@ class SteerPages:
         try:
             if fields["action"] == SPENDS and self.roles.of(visitor.who) != OWNER:
                 raise EditRefused("only the owner of the studio changes what may be spent", field="usd")
-            said, status = {"said": self._config.steer(live.path.parent, fields, visitor.who.name, ids)}, 200
+            response, status = {"said": self._config.steer(live.path.parent, fields, visitor.who.name, ids)}, 200
         except EditRefused as refused:
-            said, status = {"problem": str(refused), "field": refused.field}, 409 if refused.stale else 422
-        if form.one("json") == "1" or status != 200:
-            return json_response(said, status)
+            response, status = {"problem": str(refused), "field": refused.field}, 409 if refused.stale else 422
+        if form.value("json") == "1" or status != 200:
+            return json_response(response, status)
         return RedirectResponse(f"/live/{key}", 303)
 
     @for_staff
@@ -90,11 +90,11 @@ class SteerPages:
     def begin_again(self, visitor: Visitor, key: Key) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
         live, form, starter = self._watched.live(key), visitor.form, self._config.starter
-        values = {"queries": form.one("queries"), "budget": form.one("budget") or form.one("agreed")}
+        values = {"queries": form.value("queries"), "budget": form.value("budget") or form.value("agreed")}
         try:
             if live.goes_on:
                 raise EditRefused("it is running: stop it first, or change its budget on its page")
-            if form.one("confirmed") == "1":
+            if form.value("confirmed") == "1":
                 starter.begin_again(live.path.parent, values)
                 return RedirectResponse(f"/live/{key}", 303)
             return self._again(visitor, key, live, values, starter.plan_again(live.path.parent, values))

@@ -52,7 +52,7 @@ def for_role(*roles: str) -> Callable[[Endpoint], Endpoint]:
         @wraps(endpoint)
         def guarded(*arguments: Any, **named: Any) -> Any:
             if roles != (PUBLIC,):
-                named["visiting"].admit(*roles)
+                named["visitor"].admit(*roles)
             return endpoint(*arguments, **named)
 
         guarded.role = roles[0]  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ class Authenticator:
         """Protection against CSRF: the form must be from this session and sent by a page of this site."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Refusal(403, "refused.elsewhere")
-        if not self._signer.is_stamp(form.one("csrf"), cookie, CSRF):
+        if not self._signer.is_stamp(form.value("csrf"), cookie, CSRF):
             raise Refusal(403, "refused.session")
 
 

@@ -32,22 +32,22 @@ class AdjudicationPages:
     @for_role(ADMIN)
     def disputed(self, visitor: Visitor) -> Response:
         found = self._queue.rulings.disputed(self._config.terms.queue)
-        digests = [digest for one in found for digest in digests_shown(one.question)]
+        digests = [digest for dispute in found for digest in digests_shown(dispute.question)]
         say = CATALOGUES[visitor.language]
         cards = Cards(say, self._queue.items.examples(digests), self._pictures.is_moving)
         return self._templates.page(
             "disputed.html",
             language=visitor.language,
             csrf=visitor.csrf,
-            disputed=[_shown(number, one, cards, say) for number, one in enumerate(found)],
+            disputed=[_shown(number, dispute, cards, say) for number, dispute in enumerate(found)],
         )
 
     @for_role(ADMIN)
     def rule(self, visitor: Visitor) -> Response:
         """Rule on the labels that were decided; the others stay disputed."""
         form = visitor.form
-        decided = {number: form.one(f"rule-{number}") for number in form.numbers("item")}
-        verdicts = {number: said == "yes" for number, said in decided.items() if said in ("yes", "no")}
+        decided = {number: form.value(f"rule-{number}") for number in form.numbers("item")}
+        verdicts = {number: verdict == "yes" for number, verdict in decided.items() if verdict in ("yes", "no")}
         self._queue.rulings.rule(visitor.who.id, verdicts)
         return RedirectResponse("/admin/disputed", 303)
 

@@ -63,7 +63,7 @@ class AdminPages:
     @for_role(ADMIN)
     def withdraw(self, visitor: Visitor) -> Response:
         """Discard a reviewer's answers and revoke their invitations: they would only give the same answers again."""
-        person = self._queue.people.find(visitor.form.one("name"))
+        person = self._queue.people.find(visitor.form.value("name"))
         if person is not None:
             self._queue.people.revoke(person.name)
             self._queue.withdrawals.withdraw(person.id)
@@ -72,12 +72,12 @@ class AdminPages:
     @for_role(ADMIN)
     def release(self, visitor: Visitor) -> Response:
         """End a reviewer's leases, so that others get the questions."""
-        person = self._queue.people.find(visitor.form.one("name"))
+        person = self._queue.people.find(visitor.form.value("name"))
         if person is not None:
             self._queue.leases.release(person.id)
         return RedirectResponse("/admin", 303)
 
     @for_role(ADMIN)
     def revoke(self, visitor: Visitor) -> Response:
-        self._queue.people.revoke(visitor.form.one("name"))
+        self._queue.people.revoke(visitor.form.value("name"))
         return RedirectResponse("/admin", 303)

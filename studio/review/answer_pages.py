@@ -121,7 +121,7 @@ class AnswerPages:
         results, say = self._queue.training.results(visitor.who.id), CATALOGUES[visitor.language]
         if not results:
             return _home()
-        examples = self._queue.items.examples([one.question["example"] for one in results])
+        examples = self._queue.items.examples([result.question["example"] for result in results])
         cards = Cards(say, examples, self._pictures.is_moving)
         shown = [
             {
@@ -132,7 +132,7 @@ class AnswerPages:
             }
             for place, result in enumerate(results)
         ]
-        right = sum(one.said == one.right for one in results)
+        right = sum(result.said == result.right for result in results)
         return self._templates.page("training.html", language=visitor.language, results=shown, right=right)
 
     @for_role(REVIEWER)
@@ -167,13 +167,13 @@ class AnswerPages:
         form = visitor.form
         try:
             examples = self._queue.items.examples(digests_of([shown]))
-            said = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
+            answer = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
         except Unclear as unclear:
-            typed = {key: form.one(key)[:600] for key in TYPED}
+            typed = {key: form.value(key)[:600] for key in TYPED}
             marked = replace(shown, answer={"shown": form.numbers("shown")})
             problem = problem_of(unclear, CATALOGUES[visitor.language])
             return self._page(visitor, [marked], status=422, given=typed, problem=problem)
-        counted = self._queue.votes.give(visitor.who.id, {shown.id: said})
+        counted = self._queue.votes.give(visitor.who.id, {shown.id: answer})
         return _home("late" if counted.late else "")
 
     @for_role(REVIEWER)

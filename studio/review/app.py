@@ -71,8 +71,8 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     @app.exception_handler(HTTPException)
     def stopped(request: Request, error: HTTPException) -> Response:
         """With the words that it was raised with, if they are not those that belong to its status anyway."""
-        said = str(error.detail) if error.detail != HTTPStatus(error.status_code).phrase else ""
-        return plain(request, error.status_code, MESSAGES.get(error.status_code, "refused.form"), said)
+        detail = str(error.detail) if error.detail != HTTPStatus(error.status_code).phrase else ""
+        return plain(request, error.status_code, MESSAGES.get(error.status_code, "refused.form"), detail)
 
     @app.exception_handler(RequestValidationError)
     def unreadable(request: Request, _error: RequestValidationError) -> Response:

@@ -88,8 +88,8 @@ class MturkPages:
     def answer(self, token: str, visitor: Visitor) -> Response:
         form = visitor.form
         self._hit(token)
-        at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
-        if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
+        at = self._assignment(token, form.value("assignment"), form.value("worker"), form.value("submit_to"))
+        if not self._signer.is_stamp(form.value("stamp"), at.stamped, TASK):
             raise Refusal(403, "refused.task.form")
         worker = self._queue.people.add(at.name, WORKER)
         if not is_comparison(form):
@@ -97,7 +97,7 @@ class MturkPages:
             self._queue.votes.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
             return self._done(visitor, at)
         compared = [
-            one for one in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"
+            lease for lease in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if lease.kind != "label"
         ]
         if compared:
             try:
@@ -145,7 +145,7 @@ class MturkPages:
         context = page_context(shown, self._queue.items.examples(digests_of(shown)), say, self._pictures.is_moving)
         if unclear is not None:
             context["problem"] = problem_of(unclear, say)
-            context["given"] = {key: form.one(key)[:600] for key in TYPED}
+            context["given"] = {key: form.value(key)[:600] for key in TYPED}
         labelling = context.pop("template") == "label.html"
         used = [] if labelling else suggestions(self._queue, shown[0], self._config.name_problem)
         return self._templates.page(

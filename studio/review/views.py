@@ -99,7 +99,7 @@ def page_context(
     # A check may have been entered without words.
     first = next((leased for leased in shown if leased.purpose == VOTE), shown[0])
     return {
-        "leases": [one.id for one in shown],
+        "leases": [leased.id for leased in shown],
         "about": first.question.get("about", ""),
         "reasons": REASONS,
         "training": is_training(shown),
@@ -115,13 +115,13 @@ def is_training(shown: list[LeasedQuestion]) -> bool:
 
 def _same_answer(shown: list[LeasedQuestion]) -> bool:
     """Whether the page was skipped as a whole; examples that are unsure among others are marked one by one."""
-    said = [(leased.answer or {}).get("skipped") for leased in shown]
-    return len(set(said)) == 1 and (len(said) == 1 or said[0] != UNSURE)
+    reasons = [(leased.answer or {}).get("skipped") for leased in shown]
+    return len(set(reasons)) == 1 and (len(reasons) == 1 or reasons[0] != UNSURE)
 
 
 def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
-    said, question = asked.answer or {}, asked.question
-    chosen, digests = _chosen(said), digests_in(question)
+    answer, question = asked.answer or {}, asked.question
+    chosen, digests = _chosen(answer), digests_in(question)
     every = [cards.numbered(place, place, digest, marked=place in chosen) for place, digest in enumerate(digests)]
     split = len(digests) - len(question.get("without", ()))
     return {
@@ -134,13 +134,13 @@ def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[
         "avoid": "; ".join(filter(None, [question.get("avoid"), *question.get("exclude", ())])),
         "options": options_of(asked.kind, question, chosen, say),
         "attribute": question.get("attribute") or question.get("feature", ("", "")),
-        "given": _given(said),
+        "given": _given(answer),
         "problem": None,
     }
 
 
 def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
-    said = [leased.answer or {} for leased in shown]
+    answers = [leased.answer or {} for leased in shown]
     return {
         "template": "label.html",
         "feature": first.question["feature"][0],
@@ -149,34 +149,34 @@ def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards,
         "cards": [
             cards.numbered(
                 place,
-                one.id,
-                one.question["example"],
+                leased.id,
+                leased.question["example"],
                 marked=answer.get("verdict") == "yes",
                 unsure=answer.get("skipped") == UNSURE,
             )
-            for place, (one, answer) in enumerate(zip(shown, said, strict=True))
+            for place, (leased, answer) in enumerate(zip(shown, answers, strict=True))
         ],
         "keys": LETTERS,
     }
 
 
-def _given(said: Mapping[str, Any]) -> dict[str, str]:
+def _given(answer: Mapping[str, Any]) -> dict[str, str]:
     """What an answer that was undone holds, by the fields of the form."""
-    typed = {key: said.get(key, "") for key in ("name", "definition", "quote")}
-    missing = ", ".join(name for name, *_ in said.get("more", ()))
-    return typed | {"missing": missing, "why": said.get("reason", "")}
+    typed = {key: answer.get(key, "") for key in ("name", "definition", "quote")}
+    missing = ", ".join(name for name, *_ in answer.get("more", ()))
+    return typed | {"missing": missing, "why": answer.get("reason", "")}
 
 
-def _chosen(said: Mapping[str, Any]) -> Collection[int]:
+def _chosen(answer: Mapping[str, Any]) -> Collection[int]:
     """Places of what it chose: of a reason by its verdict."""
-    chosen: Collection[int] = said.get("shown", ())
-    return chosen or {"yes": (0,), "no": (1,)}.get(said.get("verdict", ""), ())
+    chosen: Collection[int] = answer.get("shown", ())
+    return chosen or {"yes": (0,), "no": (1,)}.get(answer.get("verdict", ""), ())
 
 
 def _exemplars(shown: list[LeasedQuestion], cards: Cards, say: Catalogue) -> list[Card]:
     """Examples that are known to have the feature, which are marked, or to lack it; not those that are asked about."""
     asked = {leased.question["example"] for leased in shown}
-    listed = next((one.question[EXEMPLARS] for one in shown if EXEMPLARS in one.question), ())
+    listed = next((leased.question[EXEMPLARS] for leased in shown if EXEMPLARS in leased.question), ())
     known = [pair for pair in listed if pair[0] not in asked]
     names = {True: say.plain("this has it"), False: say.plain("this lacks it")}
     return [

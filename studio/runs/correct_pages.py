@@ -91,12 +91,12 @@ class CorrectPages:
     def correct(self, visitor: Visitor, key: Key) -> Response:
         """From the page's script, which wants JSON, or from its form."""
         form, opened = visitor.form, opened_run(self._run_catalog, key)
-        wants_json, back = form.one("json") == "1", f"/runs/{key}/correct?{_own_query(form.one('here'))}"
-        said, example = form.one("label"), form.one("example")
-        if said not in LABELS:
+        wants_json, back = form.value("json") == "1", f"/runs/{key}/correct?{_own_query(form.value('here'))}"
+        label, example = form.value("label"), form.value("example")
+        if label not in LABELS:
             return json_response({"problem": "This is no label: yes, no or clear."}, 422)
         found = opened.examples[opened.rows[example]] if example in opened.rows else None
-        edit = LabelEdit(example, form.one("feature"), LABELS[said])
+        edit = LabelEdit(example, form.value("feature"), LABELS[label])
         digests = {example: found.digest} if found else {}
         seen = (form.numbers("seen") or [0])[0]
         try:

@@ -53,7 +53,7 @@ class RunPages:
     def runs(self, visitor: Visitor, q: str = "", sort: str = "when", archived: bool = False) -> Response:
         entries = self._run_catalog.entries()
         known = {entry.summary.run_id for entry in entries}
-        states = {one["run_id"]: one for one in self._config.states()[:RECENT_STATES]}
+        states = {state["run_id"]: state for state in self._config.states()[:RECENT_STATES]}
         going = [
             (key, begun) for key, begun, goes_on in self._run_catalog.live() if goes_on or begun["run_id"] not in known
         ]
@@ -70,7 +70,7 @@ class RunPages:
             sort=sort if sort in SORTS else "when",
             sorts=list(SORTS),
             archived=archived,
-            some_archived=any(one.archived for one in entries),
+            some_archived=any(entry.archived for entry in entries),
             tables=[] if archived else [table for table in self._others.tables() if table.matches(q)],
             comparisons=[]
             if archived
@@ -92,7 +92,7 @@ class RunPages:
     @for_staff
     def archive(self, visitor: Visitor, key: Key) -> Response:
         opened_run(self._run_catalog, key)
-        self._run_catalog.archive(key, visitor.who.name, back=visitor.form.one("back") == "1")
+        self._run_catalog.archive(key, visitor.who.name, back=visitor.form.value("back") == "1")
         return RedirectResponse("/runs", 303)
 
     @for_staff
@@ -118,7 +118,7 @@ class RunPages:
     @for_staff
     def export(self, visitor: Visitor, key: Key) -> Response:
         """Into the run's folder of exports, and to the browser."""
-        opened, wanted = opened_run(self._run_catalog, key), visitor.form.one("format")
+        opened, wanted = opened_run(self._run_catalog, key), visitor.form.value("format")
         if wanted not in FILES:
             raise HTTPException(422, f"Choose one of {', '.join(FILES)}.")
         try:
@@ -144,13 +144,15 @@ class RunPages:
             summary=opened.run.summary,
             features=[
                 {
-                    "found": one,
+                    "found": feature,
                     "interesting": interesting,
                     "distinct": distinct,
-                    "bar": share_bar(one.positives, one.labelled - one.positives, len(findings.ids) - one.labelled),
-                    "doubtful": int(one.doubtful.sum()),
+                    "bar": share_bar(
+                        feature.positives, feature.labelled - feature.positives, len(findings.ids) - feature.labelled
+                    ),
+                    "doubtful": int(feature.doubtful.sum()),
                 }
-                for one, (interesting, distinct) in marked
+                for feature, (interesting, distinct) in marked
             ],
             checked=checked_by_people(findings.found).sentences(),
             unused=len(unused_corrections(findings, opened.run.corrections)),
@@ -186,21 +188,21 @@ def opened_run(run_catalog: RunCatalog, key: str) -> OpenRun:
 def command_of(visitor: RequestContext) -> CurationCommand:
     """The form of a change; what is missing or wrong is reported by whoever plans it."""
     form = visitor.form
-    action = form.one("action")
+    action = form.value("action")
     texts: dict[str, Callable[[], list[str]]] = {
-        "rename": lambda: [form.one("name"), form.one("to")],
-        "split": lambda: [form.one("name"), *(line for line in form.one("parts").splitlines() if line.strip())],
-        "define": lambda: [form.one("name"), form.one("definition")],
+        "rename": lambda: [form.value("name"), form.value("to")],
+        "split": lambda: [form.value("name"), *(line for line in form.value("parts").splitlines() if line.strip())],
+        "define": lambda: [form.value("name"), form.value("definition")],
         "undo": list,
     }
     return CurationCommand(
         action=action,
-        names=[one.strip() for one in texts.get(action, lambda: form.all("name"))()],
+        names=[text.strip() for text in texts.get(action, lambda: form.all("name"))()],
         by=visitor.who.name,
         seen=(form.numbers("seen") or [0])[0],
-        into=form.one("into").strip() or None,
-        keep=form.one("keep") == "1",
-        ask=form.one("ask") != "0",
-        budget=form.one("budget").strip() or None,
-        confirmed=form.one("confirmed") == "1",
+        into=form.value("into").strip() or None,
+        keep=form.value("keep") == "1",
+        ask=form.value("ask") != "0",
+        budget=form.value("budget").strip() or None,
+        confirmed=form.value("confirmed") == "1",
     )
