@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from reports.compare import COMPARISON_JSON
 from reports.enrichment import SUMMARY
-from studio.config import EditRefused, FormField, StartPlan, StudioConfig
+from studio.catalog import key_of
+from studio.config import EditRefused, FormField, StartPlan
+from studio.pages import OWNER, Key, Studio, StudioPages, for_staff
 from studio.review import RequestContext, Visitor, for_role
-from studio.roles import OWNER, Roles, for_staff
-from studio.runs import Key, RunCatalog, TableCatalog, key_of
-from studio.views import StudioTemplates
 
 MOST_SUGGESTED = 50
 STARTED = "start.json"
@@ -26,37 +24,22 @@ Command = Literal["discover", "enrich", "compare"]
 Values = dict[str, str]
 
 
-class StartPages:
+class StartPages(StudioPages):
     """For the owner alone: a run reads files of this machine and spends money. The Enter key never starts one: the
     first button of the form estimates."""
 
-    def __init__(
-        self,
-        config: StudioConfig,
-        templates: StudioTemplates,
-        run_catalog: RunCatalog,
-        roles: Roles,
-        others: TableCatalog,
-    ) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-        self._others, self._starter = others, config.starter
-        self._fields = {command: config.starter.fields(command) for command in TITLES}
-        self._oracles = {oracle.kind: oracle for oracle in config.starter.oracles()}
+    def __init__(self, studio: Studio) -> None:
+        super().__init__(studio)
+        self._starter = studio.config.starter
+        self._fields = {command: self._starter.fields(command) for command in TITLES}
+        self._oracles = {oracle.kind: oracle for oracle in self._starter.oracles()}
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/start", self.first, methods=["GET"])
-        router.add_api_route("/start/{command}", self.form, methods=["GET"])
-        router.add_api_route("/start/{command}", self.start, methods=["POST"])
-        router.add_api_route("/started/{key}", self.started, methods=["GET"])
-        return router
-
-    @for_role(OWNER)
+    @for_role("GET /start", OWNER)
     def first(self, visitor: Visitor) -> Response:
         del visitor
         return RedirectResponse("/start/discover", 303)
 
-    @for_role(OWNER)
+    @for_role("GET /start/{command}", OWNER)
     def form(self, visitor: Visitor, command: Command, table: str = "") -> Response:
         """With the settings of a table's last night, where one is named."""
         values = {field.name: field.default for field in self._fields[command]}
@@ -66,7 +49,7 @@ class StartPages:
             values |= {name: _text(value) for name, value in last.items()} | {"out": str(known.folder), "budget": ""}
         return self._form(visitor, command, values)
 
-    @for_role(OWNER)
+    @for_role("POST /start/{command}", OWNER)
     def start(self, visitor: Visitor, command: Command) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
         fields = self._fields[command]
@@ -83,7 +66,7 @@ class StartPages:
         except EditRefused as refused:
             return self._form(visitor, command, values, problem=str(refused), status=422)
 
-    @for_staff
+    @for_staff("GET /started/{key}")
     def started(self, visitor: Visitor, key: Key) -> Response:
         """What became of an enrichment or a comparison: its page once there is one."""
         folder = self._run_catalog.folder(key, STARTED)

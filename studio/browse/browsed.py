@@ -15,8 +15,8 @@ from reports import Run
 from reports.browse import ExampleCatalogue, Vectors, browsed_columns
 from reports.run import LIVE, Findings, LiveRun, RunError
 from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
+from studio.catalog import OpenRun, RunCatalog
 from studio.config import VectorsOf
-from studio.runs import OpenRun, RunCatalog
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ import binascii
 from urllib.parse import parse_qsl, quote
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
@@ -16,34 +16,21 @@ from reports.export import selection_as_parquet
 from reports.run import LIVE, LiveRun, RunError
 from studio.browse.browsed import BrowsedRun, BrowsedRuns
 from studio.browse.views import about_of, example_of, tiles_of
-from studio.config import StudioConfig
-from studio.review import BrowserPictures, Visitor
-from studio.roles import Roles, for_staff
-from studio.runs import Key, RunCatalog
-from studio.views import StudioTemplates, json_response
+from studio.pages import Key, Studio, StudioPages, for_staff
+from studio.review import Visitor
+from studio.views import json_response
 
 MOST_AT_ONCE = 500  # tiles of one answer
 MOST_FIELDS = 1_000  # of a question
 MOST_NAMED = 200  # selected examples whose ids the page gets, for its address
 
 
-class BrowsePages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
-        self._runs = BrowsedRuns(run_catalog, config.vectors)
-        self._pictures = BrowserPictures()
+class BrowsePages(StudioPages):
+    def __init__(self, studio: Studio) -> None:
+        super().__init__(studio)
+        self._runs = BrowsedRuns(studio.run_catalog, studio.config.vectors)
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/runs/{key}/browse", self.page, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/about", self.facts, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/found", self.found, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/all", self.all, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/example", self.example, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/export", self.export, methods=["POST"])
-        return router
-
-    @for_staff
+    @for_staff("GET /runs/{key}/browse")
     def page(self, visitor: Visitor, key: Key) -> Response:
         """Without the run, which may take a while to read: the page's script asks for it."""
         folder = self._run_catalog.folder(key)
@@ -64,13 +51,13 @@ class BrowsePages:
             finished=opened is not None,
         )
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/about")
     def facts(self, visitor: Visitor, key: Key) -> Response:
         del visitor
         browsed = self._run(key)
         return json_response(about_of(browsed))
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/found")
     def found(self, visitor: Visitor, key: Key, request: Request) -> Response:
         """What matches, a page of it, and how many would match otherwise."""
         del visitor
@@ -81,7 +68,7 @@ class BrowsePages:
         answer["tiles"] = tiles_of(browsed, choice, answer.pop("places"), answer.pop("notes"))
         return json_response(answer | {"live": self._runs.live(key)})
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/all")
     def all(self, visitor: Visitor, key: Key, request: Request) -> Response:
         """The places of all that match, with their ids where these are few; or of those that an address names."""
         del visitor
@@ -94,7 +81,7 @@ class BrowsePages:
         ids = [browsed.findings.ids[row] for row in rows] if len(rows) <= MOST_NAMED else None
         return json_response({"places": rows, "ids": ids})
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/example")
     def example(self, visitor: Visitor, key: Key, row: str = "", id: str | None = None) -> Response:
         """By its place or by its id; null where there is none."""
         del visitor
@@ -104,7 +91,7 @@ class BrowsePages:
             return json_response(None)
         return json_response(example_of(browsed, place, self._pictures))
 
-    @for_staff
+    @for_staff("POST /runs/{key}/browse/export")
     def export(self, visitor: Visitor, key: Key) -> Response:
         """The ids of the selected examples, a line each, or all that is known of them as Parquet."""
         browsed, kind = self._run(key), visitor.form.value("kind")

@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cachetools import LRUCache
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from reports.run import LIVE, LiveRun, RunError, RunSummary
 from sources import Columns, Dataset, DatasetError, Example, load_dataset
-from studio.config import StudioConfig
-from studio.review import BrowserPictures, Size, Visitor
-from studio.roles import OWNER, Roles, for_staff
-from studio.runs import Key, Row, RunCatalog, picture_response
-from studio.views import StudioTemplates
+from studio.catalog import RunCatalog
+from studio.pages import OWNER, Key, Row, Studio, StudioPages, for_staff
+from studio.review import Size, Visitor
 
 LOOK_SECONDS = 0.5
 KEEP_ALIVE_LOOKS = 30  # after which a line is sent that says nothing, so that proxies keep the connection
@@ -60,21 +58,12 @@ class LiveRuns:
         return found.examples if found else None
 
 
-class LivePages:
-    def __init__(
-        self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, watched: LiveRuns, roles: Roles
-    ) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-        self._watched, self._pictures = watched, BrowserPictures()
+class LivePages(StudioPages):
+    def __init__(self, studio: Studio, watched: LiveRuns) -> None:
+        super().__init__(studio)
+        self._watched = watched
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/live/{key}", self.page, methods=["GET"])
-        router.add_api_route("/live/{key}/events", self.events, methods=["GET"])
-        router.add_api_route("/live/{key}/media/{row}/{size}", self.media, methods=["GET"])
-        return router
-
-    @for_staff
+    @for_staff("GET /live/{key}")
     def page(self, visitor: Visitor, key: Key) -> Response:
         folder, starter = self._run_catalog.folder(key, STARTED, LIVE), self._config.starter
         starts = folder is not None and _is_newer(folder / STARTED, folder / LIVE)
@@ -99,7 +88,7 @@ class LivePages:
             kind="images" if pictured else "texts",
         )
 
-    @for_staff
+    @for_staff("GET /live/{key}/events")
     def events(self, visitor: Visitor, key: Key, after: After = 0) -> Response:
         """As server-sent events; each says how many came before it, so that a lost connection goes on from there."""
         del visitor
@@ -137,11 +126,11 @@ class LivePages:
 
         return StreamingResponse(stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    @for_staff
+    @for_staff("GET /live/{key}/media/{row}/{size}")
     def media(self, visitor: Visitor, key: Key, row: Row, size: Size) -> Response:
         del visitor
         examples = self._watched.examples(self._watched.live(key).begun) or ()
-        return picture_response(self._pictures, examples[row] if row < len(examples) else None, size)
+        return self.picture(examples[row] if row < len(examples) else None, size)
 
 
 def _has_results(live: LiveRun) -> bool:

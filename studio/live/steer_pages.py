@@ -6,17 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import RedirectResponse, Response
 
 from reports.run import LiveRun
 from sources import Example
-from studio.config import EditRefused, StartPlan, StudioConfig
+from studio.config import EditRefused, StartPlan
 from studio.live.pages import After, LiveRuns
+from studio.pages import OWNER, Key, Studio, StudioPages, for_staff
 from studio.review import RequestContext, Visitor, for_role
-from studio.roles import OWNER, Roles, for_staff
-from studio.runs import Key
-from studio.views import StudioTemplates, json_response
+from studio.views import json_response
 
 FIELDS = ("name", "definition", "usd")  # of commands, beside examples
 SPENDS = "budget"  # the command of the owner alone
@@ -25,19 +24,12 @@ MAX_TEXT = 400
 Words = Annotated[str, Query(max_length=200)]
 
 
-class SteerPages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, watched: LiveRuns, roles: Roles) -> None:
-        self._config, self._templates, self._watched, self.roles = config, templates, watched, roles
+class SteerPages(StudioPages):
+    def __init__(self, studio: Studio, watched: LiveRuns) -> None:
+        super().__init__(studio)
+        self._watched = watched
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/live/{key}/steer", self.steer, methods=["POST"])
-        router.add_api_route("/live/{key}/examples", self.examples, methods=["GET"])
-        router.add_api_route("/live/{key}/again", self.again, methods=["GET"])
-        router.add_api_route("/live/{key}/again", self.begin_again, methods=["POST"])
-        return router
-
-    @for_staff
+    @for_staff("POST /live/{key}/steer")
     def steer(self, visitor: Visitor, key: Key) -> Response:
         """From the page's script, which wants JSON, or from a form."""
         live, form = self._watched.live(key), visitor.form
@@ -60,7 +52,7 @@ class SteerPages:
             return json_response(response, status)
         return RedirectResponse(f"/live/{key}", 303)
 
-    @for_staff
+    @for_staff("GET /live/{key}/examples")
     def examples(self, visitor: Visitor, key: Key, q: Words = "", after: After = 0) -> Response:
         """Some of those that the run compares, for the picker: whose ids or texts hold all the words."""
         del visitor
@@ -78,7 +70,7 @@ class SteerPages:
         ]
         return json_response({"examples": listed, "total": len(found)})
 
-    @for_role(OWNER)
+    @for_role("GET /live/{key}/again", OWNER)
     def again(self, visitor: Visitor, key: Key) -> Response:
         live = self._watched.live(key)
         begun = live.begun
@@ -86,7 +78,7 @@ class SteerPages:
         values = {"queries": str(begun.get("queries", "")), "budget": _allowed(live) or str(budget or "")}
         return self._again(visitor, key, live, values)
 
-    @for_role(OWNER)
+    @for_role("POST /live/{key}/again", OWNER)
     def begin_again(self, visitor: Visitor, key: Key) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
         live, form, starter = self._watched.live(key), visitor.form, self._config.starter

@@ -9,16 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
-from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue, unconfirmed
-from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Signer, Visitor, for_role
-from studio.review.config import ReviewConfig
+from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, unconfirmed
+from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Visitor, for_role
 from studio.review.languages import CATALOGUES
-from studio.review.media import BrowserPictures, Digest, Size
+from studio.review.media import Digest, Size
 from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels
-from studio.review.views import Templates, digests_of, page_context, problem_of, suggestions
+from studio.review.views import ReviewPages, digests_of, page_context, problem_of, suggestions
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
@@ -47,24 +45,8 @@ class Assignment:
         return f"{self.token} {self.assignment} {self.worker} {self.submit_to}"
 
 
-class MturkPages:
-    def __init__(
-        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, pictures: BrowserPictures
-    ) -> None:
-        self._queue = queue
-        self._config = config
-        self._templates = templates
-        self._signer = signer
-        self._pictures = pictures
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/task/{token}", self.task, methods=["GET"])
-        router.add_api_route("/task/{token}", self.answer, methods=["POST"])
-        router.add_api_route("/task/{token}/media/{digest}/{size}", self.media, methods=["GET"])
-        return router
-
-    @for_role(PUBLIC)
+class MturkPages(ReviewPages):
+    @for_role("GET /task/{token}", PUBLIC)
     def task(
         self,
         token: str,
@@ -84,7 +66,7 @@ class MturkPages:
             raise Refusal(409, "refused.task.answered")
         return self._page(visitor, at, shown) if shown else self._done(visitor, at)
 
-    @for_role(PUBLIC)
+    @for_role("POST /task/{token}", PUBLIC)
     def answer(self, token: str, visitor: Visitor) -> Response:
         form = visitor.form
         self._hit(token)
@@ -108,7 +90,7 @@ class MturkPages:
             self._queue.votes.give(worker.id, {compared[0].id: answer}, submission=at.assignment, held=True)
         return self._done(visitor, at)
 
-    @for_role(PUBLIC)
+    @for_role("GET /task/{token}/media/{digest}/{size}", PUBLIC)
     def media(self, token: str, digest: Digest, size: Size) -> Response:
         """An example of this task; any other is not found."""
         hit = self._hit(token)

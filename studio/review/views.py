@@ -5,7 +5,7 @@ Everything is escaped, and an undefined name is an error."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from store.review import (
     digests_in,
     digests_shown,
 )
-from studio.review.config import NameProblem
+from studio.review.access import Pages, Signer
+from studio.review.config import NameProblem, ReviewConfig
 from studio.review.languages import CATALOGUES, Catalogue
-from studio.review.media import film_kind
+from studio.review.media import BrowserPictures, film_kind
 from studio.review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
 
 IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
@@ -269,3 +270,20 @@ def _environment(say: Catalogue) -> Environment:
     environment.globals["t"] = say
     environment.filters |= {"moment": say.moment, "share": say.share, "number": say.number}
     return environment
+
+
+@dataclass(frozen=True)
+class Review:
+    """What all pages of the review use."""
+
+    queue: Queue
+    config: ReviewConfig
+    signer: Signer
+    templates: Templates = field(default_factory=Templates)
+    pictures: BrowserPictures = field(default_factory=BrowserPictures)
+
+
+class ReviewPages(Pages):
+    def __init__(self, review: Review) -> None:
+        self._queue, self._config, self._signer = review.queue, review.config, review.signer
+        self._templates, self._pictures = review.templates, review.pictures

@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from markupsafe import Markup
 
 from reports.drawing import Series, stems_over_time, steps_over_time, usd
 from reports.run import without_paths
 from store import Cost
-from studio.config import StudioConfig
+from studio.catalog import RunEntry
+from studio.pages import StudioPages, for_staff
 from studio.review import Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import RunCatalog, RunEntry
-from studio.views import StudioTemplates
 
 MICRO = 1_000_000
 MOST_LISTED = 300
@@ -139,16 +136,8 @@ def _growth(name: str, style: str, spent: Sequence[PaidRun], now: float, *, unkn
     return Series(f"{name}: {usd(total)}", [*x, max(now, x[-1])], [*y, total], style)
 
 
-class CostPages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/costs", self.costs, methods=["GET"])
-        return router
-
-    @for_staff
+class CostPages(StudioPages):
+    @for_staff("GET /costs")
     def costs(self, visitor: Visitor) -> Response:
         spent = spendings(self._config.costs(), self._config.states(), self._run_catalog.entries())
         return self._templates.page(

@@ -5,33 +5,23 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from reports.compare import side_by_side
 from reports.drawing import share_bar
 from reports.run import FoundFeature, RunError, without_paths
+from studio.catalog import OpenRun
+from studio.pages import StudioPages, for_staff
 from studio.review import Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import OpenRun, RunCatalog
-from studio.runs.run_pages import opened_run
-from studio.views import StudioTemplates
 
 OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
 Chosen = Annotated[list[str], Query(alias="run", max_length=100)]
 
 
-class PairPages:
-    def __init__(self, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/side-by-side", self.pair, methods=["GET"])
-        return router
-
-    @for_staff
+class PairPages(StudioPages):
+    @for_staff("GET /side-by-side")
     def pair(self, visitor: Visitor, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
         keys = list(dict.fromkeys(chosen))
         if len(keys) != 2:
@@ -39,7 +29,7 @@ class PairPages:
             return self._templates.page(
                 "notice.html", 422, who=visitor.who, title="Side by side", message=message, back="/runs"
             )
-        a, b = (opened_run(self._run_catalog, key) for key in keys)
+        a, b = (self.opened(key) for key in keys)
         try:
             found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))
         except RunError as error:

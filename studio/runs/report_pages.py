@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from reports.compare import COMPARISON_JSON
 from reports.run import RUN_JSON
+from studio.pages import Key, StudioPages, for_staff
 from studio.review import Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import RunCatalog
-from studio.runs.run_pages import Key
 
 # A document without an origin: its scripts see no cookie and reach no address, whatever the file holds.
 POLICY = (
@@ -23,22 +20,13 @@ POLICY = (
 REPORT, COMPARISON = "report.html", "compare.html"
 
 
-class ReportPages:
-    def __init__(self, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._run_catalog, self.roles = run_catalog, roles
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/runs/{key}/report", self.report, methods=["GET"])
-        router.add_api_route("/comparisons/{key}", self.comparison, methods=["GET"])
-        return router
-
-    @for_staff
+class ReportPages(StudioPages):
+    @for_staff("GET /runs/{key}/report")
     def report(self, visitor: Visitor, key: Key) -> Response:
         del visitor
         return self._file(self._run_catalog.folder(key, RUN_JSON), REPORT)
 
-    @for_staff
+    @for_staff("GET /comparisons/{key}")
     def comparison(self, visitor: Visitor, key: Key) -> Response:
         del visitor
         return self._file(self._run_catalog.folder(key, COMPARISON_JSON), COMPARISON)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -13,43 +11,17 @@ from reports.curation import checked_by_people, unused_corrections
 from reports.drawing import share_bar
 from reports.export import FILES
 from reports.run import RunError
-from sources import Example
-from studio.config import CurationCommand, EditRefused, StudioConfig
-from studio.review import BrowserPictures, RequestContext, Size, Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import SORTS, OpenRun, RunCatalog, TableCatalog, listed
-from studio.views import StudioTemplates
+from studio.catalog import SORTS, listed
+from studio.config import CurationCommand, EditRefused
+from studio.pages import Key, Row, StudioPages, for_staff
+from studio.review import RequestContext, Size, Visitor
 
-Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
-Row = Annotated[int, Path(ge=0, le=10**9)]
 LISTED_RUNNING = 20
 RECENT_STATES = 1_000
 
 
-class RunPages:
-    def __init__(
-        self,
-        config: StudioConfig,
-        templates: StudioTemplates,
-        run_catalog: RunCatalog,
-        roles: Roles,
-        others: TableCatalog,
-    ) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-        self._others = others
-        self._pictures = BrowserPictures()
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/runs", self.runs, methods=["GET"])
-        router.add_api_route("/runs/{key}", self.run, methods=["GET"])
-        router.add_api_route("/runs/{key}/archive", self.archive, methods=["POST"])
-        router.add_api_route("/runs/{key}/media/{row}/{size}", self.media, methods=["GET"])
-        router.add_api_route("/runs/{key}/change", self.change, methods=["POST"])
-        router.add_api_route("/runs/{key}/export", self.export, methods=["POST"])
-        return router
-
-    @for_staff
+class RunPages(StudioPages):
+    @for_staff("GET /runs")
     def runs(self, visitor: Visitor, q: str = "", sort: str = "when", archived: bool = False) -> Response:
         entries = self._run_catalog.entries()
         known = {entry.summary.run_id for entry in entries}
@@ -77,7 +49,7 @@ class RunPages:
             else [comparison for comparison in self._others.comparisons() if comparison.matches(q)],
         )
 
-    @for_staff
+    @for_staff("GET /runs/{key}")
     def run(self, visitor: Visitor, key: str) -> Response:
         """By its key, or by the name of its folder, as links from elsewhere name it: the latest run of that name, else
         a table or a comparison."""
@@ -89,22 +61,22 @@ class RunPages:
             raise HTTPException(404)
         return RedirectResponse(address, 303)
 
-    @for_staff
+    @for_staff("POST /runs/{key}/archive")
     def archive(self, visitor: Visitor, key: Key) -> Response:
-        opened_run(self._run_catalog, key)
+        self.opened(key)
         self._run_catalog.archive(key, visitor.who.name, back=visitor.form.value("back") == "1")
         return RedirectResponse("/runs", 303)
 
-    @for_staff
+    @for_staff("GET /runs/{key}/media/{row}/{size}")
     def media(self, visitor: Visitor, key: Key, row: Row, size: Size) -> Response:
         del visitor
-        examples = opened_run(self._run_catalog, key).examples
-        return picture_response(self._pictures, examples[row] if row < len(examples) else None, size)
+        examples = self.opened(key).examples
+        return self.picture(examples[row] if row < len(examples) else None, size)
 
-    @for_staff
+    @for_staff("POST /runs/{key}/change")
     def change(self, visitor: Visitor, key: Key) -> Response:
         """Show what a change keeps, asks and costs; or make it, where that was confirmed."""
-        opened, command = opened_run(self._run_catalog, key), command_of(visitor)
+        opened, command = self.opened(key), command_of(visitor)
         try:
             step = self._config.curate(opened.run, command)
         except EditRefused as refused:
@@ -115,10 +87,10 @@ class RunPages:
             "change.html", who=visitor.who, csrf=visitor.csrf, run=opened, command=command, step=step
         )
 
-    @for_staff
+    @for_staff("POST /runs/{key}/export")
     def export(self, visitor: Visitor, key: Key) -> Response:
         """Into the run's folder of exports, and to the browser."""
-        opened, wanted = opened_run(self._run_catalog, key), visitor.form.value("format")
+        opened, wanted = self.opened(key), visitor.form.value("format")
         if wanted not in FILES:
             raise HTTPException(422, f"Choose one of {', '.join(FILES)}.")
         try:
@@ -129,7 +101,7 @@ class RunPages:
         return Response(path.read_bytes(), media_type="application/octet-stream", headers=headers)
 
     def _run(self, visitor: RequestContext, key: str, *, problem: str = "", status: int = 200) -> Response:
-        opened = opened_run(self._run_catalog, key)
+        opened = self.opened(key)
         try:
             findings = opened.run.findings
         except RunError as error:
@@ -162,27 +134,6 @@ class RunPages:
             archived=(opened.folder / "archived.json").exists(),
             reported=(opened.folder / "report.html").is_file(),
         )
-
-
-def picture_response(pictures: BrowserPictures, example: Example | None, size: str) -> Response:
-    stored: dict[str, Any] = {}
-    if example is not None:
-        stored = {"id": example.id, "text": example.text, "image": example.image, "home": example.home}
-    found = pictures.get(example.digest, stored, size) if example is not None else None
-    if found is None:
-        raise HTTPException(404)
-    cache = {"Cache-Control": "private, max-age=3600"}
-    return Response(found.content, media_type=found.kind, headers=cache)
-
-
-def opened_run(run_catalog: RunCatalog, key: str) -> OpenRun:
-    try:
-        found = run_catalog.open(key)
-    except RunError as error:
-        raise HTTPException(422, str(error)) from None
-    if found is None:
-        raise HTTPException(404)
-    return found
 
 
 def command_of(visitor: RequestContext) -> CurationCommand:
