@@ -8,11 +8,11 @@ from store.review import Queue
 from studio.browse import BrowsePages
 from studio.catalog import RunCatalog, TableCatalog
 from studio.config import StudioConfig
-from studio.live import LivePages, LiveRuns, SteerPages
+from studio.live_pages import LivePages
 from studio.login_pages import LoginPages
 from studio.pages import Roles, Studio
 from studio.review import SECRET, Authenticator, ReviewConfig, Signer, create_app
-from studio.runs import CorrectPages, CostPages, PairPages, ReportPages, RunPages
+from studio.runs import CorrectPages, CostPages, RunPages
 from studio.start_pages import StartPages
 from studio.table_pages import TablePages
 
@@ -22,18 +22,14 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     authenticator = Authenticator(queue, Signer(queue.people.secret(SECRET)), review.cookie, secure=review.secure)
     run_catalog = RunCatalog(config.roots)
     studio = Studio(config, run_catalog, TableCatalog(run_catalog), Roles(queue))
-    watched = LiveRuns(run_catalog)
     for pages in (
         LoginPages(studio, queue, authenticator),
         RunPages(studio),
-        PairPages(studio),
         CostPages(studio),
-        ReportPages(studio),
         TablePages(studio),
         BrowsePages(studio),
         CorrectPages(studio),
-        LivePages(studio, watched),
-        SteerPages(studio, watched),
+        LivePages(studio),
         StartPages(studio),
     ):
         app.include_router(pages.router())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import numpy as np
@@ -11,14 +13,95 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from reports.browse import BrowseChoice
+from discovery import UNKNOWN
+from reports.browse import BrowseChoice, BrowsedColumn
 from reports.export import selection_as_parquet
-from reports.run import LIVE, LiveRun, RunError
+from reports.run import LIVE, FoundFeature, LiveRun, RunError
 from studio.browse.browsed import BrowsedRun, BrowsedRuns
-from studio.browse.views import about_of, example_of, tiles_of
 from studio.pages import Key, Studio, StudioPages, for_staff
-from studio.review import Visitor
+from studio.review import BrowserPictures, Visitor, film_kind
+from studio.runs import votes_on
 from studio.views import json_response
+
+TILE_LETTERS = 2_000
+WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
+
+
+def about_of(browsed: BrowsedRun) -> dict[str, Any]:
+    catalogue = browsed.catalogue
+    everything = catalogue.find(BrowseChoice())
+    return {
+        "total": everything["total"],
+        "pictured": browsed.pictured,
+        "texts": browsed.textual,
+        "embedded": catalogue.embedded,
+        "features": [
+            {"name": feature.name, "definition": feature.definition, "marks": counts}
+            for feature, counts in zip(catalogue.features, everything["features"], strict=True)
+        ],
+        "any": everything["any"],
+        "columns": [_column(column) for column in catalogue.columns.values()],
+        "media": browsed.media,
+        "finished": browsed.run is not None,
+    }
+
+
+def _column(column: BrowsedColumn) -> dict[str, Any]:
+    if column.numbers is None:
+        return {"name": column.name, "distinct": len(column.values)}
+    low, high = column.span
+    return {"name": column.name, "low": low, "high": high}
+
+
+def tiles_of(
+    browsed: BrowsedRun, choice: BrowseChoice, places: Sequence[int], notes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Predicted is what was chosen by a predicted label."""
+    catalogue = browsed.catalogue
+    chosen = {name for mark, name in choice.features if mark in ("yes", "no")}
+    predicted = [feature.by_name["predicted"] for feature in catalogue.features if feature.name in chosen]
+    return [
+        {
+            "place": row,
+            "id": catalogue.ids[row],
+            "text": (catalogue.texts[row] or "")[:TILE_LETTERS],
+            "note": note,
+            "predicted": any(bool(predictions[row]) for predictions in predicted),
+        }
+        for row, note in zip(places, notes, strict=True)
+    ]
+
+
+def example_of(browsed: BrowsedRun, row: int, pictures: BrowserPictures) -> dict[str, Any]:
+    catalogue, example = browsed.catalogue, browsed.examples[row]
+    image = example.image if example is not None else None
+    stored = {"id": example.id, "text": example.text, "image": image, "home": example.home} if example else {}
+    return {
+        "place": row,
+        "id": catalogue.ids[row],
+        "text": catalogue.texts[row] or "",
+        "pictured": image is not None,
+        "film": film_kind(image) is not None,
+        "moves": example is not None and image is not None and pictures.is_moving(example.digest, stored),
+        "labels": [
+            {
+                "label": WORDS[int(found.labels[row])],
+                "words": words_on(found, row),
+                "doubtful": bool(marks.by_name["doubtful"][row]),
+                "contradicted": bool(marks.by_name["contradicted"][row]),
+            }
+            for found, marks in zip(browsed.findings.found, catalogue.features, strict=True)
+        ],
+        "columns": [[column.name, column.text(row)] for column in catalogue.columns.values()],
+    }
+
+
+def words_on(found: FoundFeature, row: int) -> str:
+    """Where a label comes from."""
+    if (corrected := found.corrected.get(row)) is not None:
+        return f"corrected by {corrected.by}"
+    return votes_on(found, row)
+
 
 MOST_AT_ONCE = 500  # tiles of one answer
 MOST_FIELDS = 1_000  # of a question

@@ -2,6 +2,4 @@
 
 from studio.runs.correct_pages import CorrectPages, votes_on
 from studio.runs.cost_pages import CostPages
-from studio.runs.pair_pages import PairPages
-from studio.runs.report_pages import ReportPages
 from studio.runs.run_pages import RunPages

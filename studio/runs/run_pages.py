@@ -1,21 +1,35 @@
-"""The list of runs, one run with its features, and changes to them: shown with their price first, then made."""
+"""The list of runs, one run with its features, and changes to them: shown with their price first, then made. Two runs
+side by side. The pages that runs have written as files, without any of the rights of the studio's own pages."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
+from fastapi import Query
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
+from reports.compare import COMPARISON_JSON, side_by_side
 from reports.curation import checked_by_people, unused_corrections
 from reports.drawing import share_bar
 from reports.export import FILES
-from reports.run import RunError
-from studio.catalog import SORTS, listed
+from reports.run import RUN_JSON, FoundFeature, RunError, without_paths
+from studio.catalog import SORTS, OpenRun, listed
 from studio.config import CurationCommand, EditRefused
 from studio.pages import Key, Row, StudioPages, for_staff
 from studio.review import RequestContext, Size, Visitor
 
+OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
+Chosen = Annotated[list[str], Query(alias="run", max_length=100)]
+# A document without an origin: its scripts see no cookie and reach no address, whatever the file holds.
+POLICY = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; img-src data: blob:; media-src data:; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+REPORT, COMPARISON = "report.html", "compare.html"
 LISTED_RUNNING = 20
 RECENT_STATES = 1_000
 
@@ -135,6 +149,47 @@ class RunPages(StudioPages):
             reported=(opened.folder / "report.html").is_file(),
         )
 
+    @for_staff("GET /side-by-side")
+    def pair(self, visitor: Visitor, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
+        keys = list(dict.fromkeys(chosen))
+        if len(keys) != 2:
+            message = "Two runs are shown side by side: tick two of them in the list."
+            return self._templates.page(
+                "notice.html", 422, who=visitor.who, title="Side by side", message=message, back="/runs"
+            )
+        a, b = (self.opened(key) for key in keys)
+        try:
+            found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        return self._templates.page(
+            "pair.html",
+            who=visitor.who,
+            runs=(a, b),
+            settings=differing(a.run.summary.settings, b.run.summary.settings),
+            found=found,
+            bar=_bar,
+        )
+
+    @for_staff("GET /runs/{key}/report")
+    def report(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
+        return self._file(self._run_catalog.folder(key, RUN_JSON), REPORT)
+
+    @for_staff("GET /comparisons/{key}")
+    def comparison(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
+        return self._file(self._run_catalog.folder(key, COMPARISON_JSON), COMPARISON)
+
+    def _file(self, folder: Path | None, name: str) -> Response:
+        try:
+            content = (folder / name).read_bytes() if folder else None
+        except OSError:
+            content = None
+        if content is None:
+            raise HTTPException(404)
+        return Response(content, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": POLICY})
+
 
 def command_of(visitor: RequestContext) -> CurationCommand:
     """The form of a change; what is missing or wrong is reported by whoever plans it."""
@@ -157,3 +212,27 @@ def command_of(visitor: RequestContext) -> CurationCommand:
         budget=form.value("budget").strip() or None,
         confirmed=form.value("confirmed") == "1",
     )
+
+
+def keys_of(opened: OpenRun, other: OpenRun) -> list[str]:
+    """By which examples of two runs are known as the same: their ids in one data set, else their contents."""
+    if opened.run.summary.dataset.digest == other.run.summary.dataset.digest:
+        return list(opened.run.findings.ids)
+    return [example.digest if example else "" for example in opened.examples]
+
+
+def differing(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
+    names = [name for name in dict.fromkeys([*a, *b]) if name not in OF_THE_PLACE and a.get(name) != b.get(name)]
+    return [(name, _written(a.get(name)), _written(b.get(name))) for name in names]
+
+
+def _written(value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return without_paths(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _bar(feature: FoundFeature) -> str:
+    return share_bar(feature.positives, feature.labelled - feature.positives, len(feature.labels) - feature.labelled)

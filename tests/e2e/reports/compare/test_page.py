@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
-from reports.drawing.number_formats import unbroken
+from reports.drawing.template import unbroken
 from tests.support.chromium import address_of, click, opened
 from tests.support.comparisons import compared, feature_list, make_world, prepared
 from tests.support.run_folders import HOSTILE
