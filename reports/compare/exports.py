@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -46,7 +46,7 @@ def comparison_json(comparison: OracleComparison, settings: dict[str, Any]) -> d
         "quality": [quality.to_json() for quality in comparison.qualities],
         "model_against_people": [versus.to_json() for versus in comparison.versus],
         "advice": [advice.to_json() for advice in comparison.advice],
-        "same_comparisons": [same.to_json() for same in comparison.same_questions],
+        "same_comparisons": [asdict(same) for same in comparison.same_questions],
         "own_discoveries": [found.to_json() for found in comparison.yields],
         "matched_features": [matched.to_json() for matched in comparison.matched],
         "disagreements": len(comparison.disagreements),

@@ -20,6 +20,7 @@ from reports.run.folder import (
     Chances,
     RunFolder,
     certificates_of,
+    nullable,
     read_chances,
 )
 
@@ -232,7 +233,7 @@ class Findings:
         """One row per example, one nullable 0/1 column per feature."""
         import pandas as pd
 
-        columns = {feature.name: _nullable(feature.labels) for feature in self.found}
+        columns = {feature.name: nullable(feature.labels) for feature in self.found}
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
     def attribute_table(self) -> pd.DataFrame:
@@ -338,9 +339,3 @@ def _twin_of(n: int, names: Sequence[str], labels: Sequence[Labels], judged: Seq
 
 def _plain(column: pd.Series[int]) -> Labels:
     return np.asarray(column.fillna(UNKNOWN), np.int8)
-
-
-def _nullable(labels: Labels) -> pd.arrays.IntegerArray:
-    import pandas as pd
-
-    return pd.arrays.IntegerArray(labels.copy(), labels == UNKNOWN)
