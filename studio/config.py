@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from reports import Run
 from store import Cost
 
-# A unit vector per digest of a content, zeros where none is kept; None where there are none at all.
+# A unit vector per digest of a content, zeros where none is stored; None where there are none at all.
 VectorsOf = Callable[[Sequence[str]], NDArray[np.float32] | None]
 METRICS_PASSWORD = "TWOTHIRDS_METRICS_PASSWORD"  # noqa: S105 the name of the variable
 

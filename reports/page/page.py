@@ -113,7 +113,7 @@ def write_page(
 
 
 class Sections(JsonPart):
-    """Those that were asked for with a report: kept beside the run, so that a report written again has them too."""
+    """Those that were asked for with a report: stored beside the run, so that a report written again has them too."""
 
     target: str | None = None
     tagging: str | None = None  # run folder of the control, with `target`

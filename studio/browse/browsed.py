@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BROWSED_RUNS = 4
-SAMPLED = 20  # examples by which it is seen whether vectors are kept
+SAMPLED = 20  # examples by which it is seen whether vectors are stored
 
 
 @dataclass(frozen=True, eq=False)
