@@ -124,7 +124,7 @@ def labels_of(first: int, last: int) -> dict[str, Label]:
     """Of the examples with these numbers, by their keys."""
     keys = QuestionKeys(IDENTITY)
     features = [Feature(name, f"It has {name}.") for name in traits(FEATURES)]
-    examples = [Example(f"e{number}", digest_of_content(str(number, None))) for number in range(first, last)]
+    examples = [Example(f"e{number}", digest_of_content(str(number), None)) for number in range(first, last)]
     labels = (Label(feature, example) for example in examples for feature in features)
     return {keys.of(label): label for label in labels}
 

@@ -33,7 +33,7 @@ def csv_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    question, said = row["question"], row["answer"] or {}
+    question, answer = row["question"], row["answer"] or {}
     name, definition = question.get("feature", ("", ""))
     when = datetime.fromtimestamp(row["answered_at"], UTC).isoformat(timespec="seconds") if row["answered_at"] else ""
     return {
@@ -42,11 +42,11 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
         "feature": name,
         "definition": definition,
         "examples": " ".join(row["ids"]),
-        "verdict": said.get("verdict", ""),
-        "name": said.get("name", ""),
-        "name_definition": said.get("definition", ""),
-        "chosen": " ".join(str(place + 1) for place in said.get("shown", ())),
-        "reason": said.get("skipped", ""),
+        "verdict": answer.get("verdict", ""),
+        "name": answer.get("name", ""),
+        "name_definition": answer.get("definition", ""),
+        "chosen": " ".join(str(place + 1) for place in answer.get("shown", ())),
+        "reason": answer.get("skipped", ""),
         "seconds": round(row["seconds"], 1),
         "cost_usd": row["cost"] / 1_000_000,
         "answered_at": when,
@@ -150,7 +150,7 @@ def quality_of(
     for reviewer in reviewers.values():
         reviewer.warnings += _warnings(reviewer, labels, terms or QualityTerms())
     return ReviewerQuality(
-        reviewers=sorted(reviewers.values(), key=lambda one: one.name),
+        reviewers=sorted(reviewers.values(), key=lambda reviewer: reviewer.name),
         features=_features(labels),
         answers=len(counting),
         last_hour=sum(row["answered_at"] > now - 3600 for row in counting),
@@ -176,20 +176,20 @@ def _judge_checks(reviewers: Mapping[str, Reviewer], rows: Iterable[Record], con
     for row in rows:
         if row["state"] != "given" or row["purpose"] == "vote":
             continue
-        said, reviewer = row["answer"].get("verdict"), reviewers[row["by"]]
+        verdict, reviewer = row["answer"].get("verdict"), reviewers[row["by"]]
         if row["purpose"] == "check":
             known = row["expected"] or consensus.get(row["item"])
             if known is not None:
-                reviewer.checks.append(said == known)
+                reviewer.checks.append(verdict == known)
         elif (row["by"], row["item"]) in first:
-            reviewer.repeats.append(said == first[row["by"], row["item"]]["answer"].get("verdict"))
+            reviewer.repeats.append(verdict == first[row["by"], row["item"]]["answer"].get("verdict"))
 
 
 def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Record]) -> None:
-    said: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    verdicts: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for row in labels:
-        said[row["item"]].append((row["by"], 1 if row["answer"]["verdict"] == "yes" else -1))
-    for votes in said.values():
+        verdicts[row["item"]].append((row["by"], 1 if row["answer"]["verdict"] == "yes" else -1))
+    for votes in verdicts.values():
         total = sum(side for _, side in votes)
         for by, side in votes:
             if total != side:  # the others are not equally divided
@@ -197,12 +197,12 @@ def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Rec
 
 
 def _warnings(reviewer: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[Remark]:
-    for times, fastest, what in (
+    for times, fastest, kind in (
         (reviewer.label_seconds, terms.fastest_label, "labels fast"),
         (reviewer.comparison_seconds, terms.fastest_comparison, "compares fast"),
     ):
         if len(times) >= terms.fewest_answers and statistics.median(times) < fastest:
-            yield Remark(what, {"seconds": round(statistics.median(times), 1)})
+            yield Remark(kind, {"seconds": round(statistics.median(times), 1)})
     if len(reviewer.checks) >= terms.fewest_checks and (reviewer.checks_passed or 0.0) < terms.pass_mark:
         yield Remark("checks", {"passed": sum(reviewer.checks), "checks": len(reviewer.checks)})
     if same := _always_the_same(reviewer.name, labels, terms):
@@ -217,7 +217,7 @@ def _always_the_same(name: str, labels: Iterable[Record], terms: QualityTerms) -
         return ""
     (verdict,) = verdicts
     others = [row["answer"]["verdict"] for row in labels if row["by"] != name and row["item"] in mine]
-    rate = (sum(said == verdict for said in others) + 1) / (len(others) + 2)
+    rate = (sum(other == verdict for other in others) + 1) / (len(others) + 2)
     return verdict if others and rate ** len(mine) < SIGNIFICANT else ""
 
 

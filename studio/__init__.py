@@ -12,4 +12,4 @@ from studio.config import (
     StartPlan,
     StudioConfig,
 )
-from studio.roles import EDITOR, Roles
+from studio.pages import EDITOR, Roles

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from reports import Run
 from store import Cost
 
-# A unit vector per digest of a content, zeros where none is kept; None where there are none at all.
+# A unit vector per digest of a content, zeros where none is stored; None where there are none at all.
 VectorsOf = Callable[[Sequence[str]], NDArray[np.float32] | None]
 METRICS_PASSWORD = "TWOTHIRDS_METRICS_PASSWORD"  # noqa: S105 the name of the variable
 
@@ -75,7 +75,7 @@ class OracleForm:
 
     kind: str
     form: str
-    about: str
+    description: str
     parameters: tuple[FormField, ...]
 
     @property
@@ -95,10 +95,10 @@ class StartPlan:
 
 @dataclass(frozen=True)
 class Starter:
-    """Starts discover, enrich or compare, the first argument; `plan` and `begin` raise EditRefused. `compose` writes an
-    oracle of its kind, model and parameters. `said` is what a run that was started in a folder has printed, `goes_on`
-    whether it still runs. `plan_again` and `begin_again` are for a discovery that goes on in its folder with another
-    budget or number of questions."""
+    """Starts discover, enrich or compare, the first argument; `plan` and `begin` raise EditRefused. `compose` writes
+    an oracle of its kind, model and parameters. `printed` is what a run that was started in a folder has printed,
+    `goes_on` whether it still runs. `plan_again` and `begin_again` are for a discovery that goes on in its folder
+    with another budget or number of questions."""
 
     fields: Callable[[str], list[FormField]]
     oracles: Callable[[], list[OracleForm]]
@@ -106,7 +106,7 @@ class Starter:
     datasets: Callable[[], list[str]]
     plan: Callable[[str, Mapping[str, str]], StartPlan]
     begin: Callable[[str, Mapping[str, str]], Path]
-    said: Callable[[Path], str]
+    printed: Callable[[Path], str]
     goes_on: Callable[[Path], bool]
     plan_again: Callable[[Path, Mapping[str, str]], StartPlan]
     begin_again: Callable[[Path, Mapping[str, str]], Path]

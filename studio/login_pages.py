@@ -5,53 +5,36 @@ from __future__ import annotations
 import hmac
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import Header
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from store.review import REVIEWER, Queue
-from studio.config import METRICS_PASSWORD, EditRefused, StudioConfig
+from studio.config import METRICS_PASSWORD, EditRefused
+from studio.pages import EDITOR, OWNER, Studio, StudioPages
 from studio.review import PUBLIC, Authenticator, StaticFiles, Visitor, for_role
-from studio.roles import EDITOR, OWNER, Roles
-from studio.views import StudioTemplates, static_paths
+from studio.views import static_paths
 
 
-class LoginPages:
-    def __init__(
-        self, queue: Queue, config: StudioConfig, templates: StudioTemplates, authenticator: Authenticator, roles: Roles
-    ) -> None:
-        self._queue, self._config, self._templates, self._authenticator, self._roles = (
-            queue,
-            config,
-            templates,
-            authenticator,
-            roles,
-        )
+class LoginPages(StudioPages):
+    def __init__(self, studio: Studio, queue: Queue, authenticator: Authenticator) -> None:
+        super().__init__(studio)
+        self._queue, self._authenticator = queue, authenticator
         self._files = StaticFiles(static_paths())
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/s/{token}", self.open_link, methods=["GET"])
-        router.add_api_route("/studio/{name}", self.static_file, methods=["GET"])
-        router.add_api_route("/metrics", self.metrics, methods=["GET"])
-        router.add_api_route("/people", self.people, methods=["GET"])
-        router.add_api_route("/people/invite", self.invite, methods=["POST"])
-        router.add_api_route("/people/revoke", self.revoke, methods=["POST"])
-        return router
-
-    @for_role(PUBLIC)
+    @for_role("GET /s/{token}", PUBLIC)
     def open_link(self, token: str) -> Response:
         invitation = self._authenticator.invitation_of(token)
-        if invitation is None or invitation.ended or self._roles.of(invitation.person) not in (OWNER, EDITOR):
+        if invitation is None or invitation.ended or self.roles.of(invitation.person) not in (OWNER, EDITOR):
             raise HTTPException(403, "This page opens only with a personal link. Ask for a new one.")
         page = self._templates.page("door.html", who=invitation.person.name)
         return self._authenticator.start_session(invitation, page)
 
-    @for_role(PUBLIC)
+    @for_role("GET /studio/{name}", PUBLIC)
     def static_file(self, name: str) -> Response:
         return self._files.response(name)
 
-    @for_role(PUBLIC)
+    @for_role("GET /metrics", PUBLIC)
     def metrics(self, authorization: Annotated[str, Header()] = "") -> Response:
         """For a program, which has no session: it sends the password."""
         wanted = self._config.metrics_password.get_secret_value()
@@ -59,23 +42,23 @@ class LoginPages:
             raise HTTPException(403, f"Figures are for who sends the password of {METRICS_PASSWORD}.")
         return Response(self._config.metrics(), media_type="text/plain; version=0.0.4")
 
-    @for_role(OWNER)
+    @for_role("GET /people", OWNER)
     def people(self, visitor: Visitor) -> Response:
         return self._people(visitor)
 
-    @for_role(OWNER)
+    @for_role("POST /people/invite", OWNER)
     def invite(self, visitor: Visitor) -> Response:
-        name, role = visitor.form.one("name"), visitor.form.one("role")
+        name, role = visitor.form.value("name"), visitor.form.value("role")
         try:
             link = self._config.invite(name, EDITOR if role == EDITOR else REVIEWER)
         except EditRefused as refused:
             return self._people(visitor, problem=str(refused), status=422)
         return self._people(visitor, invited=name, link=link)
 
-    @for_role(OWNER)
+    @for_role("POST /people/revoke", OWNER)
     def revoke(self, visitor: Visitor) -> Response:
         """Not the owner's own, who would lose the way back."""
-        person = self._queue.people.find(visitor.form.one("name"))
+        person = self._queue.people.find(visitor.form.value("name"))
         if person is not None and person.role != OWNER:
             self._queue.people.revoke(person.name)
         return RedirectResponse("/people", 303)
@@ -89,7 +72,7 @@ class LoginPages:
             who=visitor.who,
             csrf=visitor.csrf,
             invitations=[
-                (invitation.person.name, self._roles.of(invitation.person))
+                (invitation.person.name, self.roles.of(invitation.person))
                 for invitation in self._queue.people.invitations()
                 if not invitation.revoked_at
             ],

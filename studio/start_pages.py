@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from reports.compare import COMPARISON_JSON
 from reports.enrichment import SUMMARY
-from studio.config import EditRefused, FormField, StartPlan, StudioConfig
+from studio.catalog import key_of
+from studio.config import EditRefused, FormField, StartPlan
+from studio.pages import OWNER, Key, Studio, StudioPages, for_staff
 from studio.review import RequestContext, Visitor, for_role
-from studio.roles import OWNER, Roles, for_staff
-from studio.runs import Key, RunCatalog, TableCatalog, key_of
-from studio.views import StudioTemplates
 
 MOST_SUGGESTED = 50
 STARTED = "start.json"
@@ -26,64 +24,49 @@ Command = Literal["discover", "enrich", "compare"]
 Values = dict[str, str]
 
 
-class StartPages:
+class StartPages(StudioPages):
     """For the owner alone: a run reads files of this machine and spends money. The Enter key never starts one: the
     first button of the form estimates."""
 
-    def __init__(
-        self,
-        config: StudioConfig,
-        templates: StudioTemplates,
-        run_catalog: RunCatalog,
-        roles: Roles,
-        others: TableCatalog,
-    ) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-        self._others, self._starter = others, config.starter
-        self._fields = {command: config.starter.fields(command) for command in TITLES}
-        self._oracles = {oracle.kind: oracle for oracle in config.starter.oracles()}
+    def __init__(self, studio: Studio) -> None:
+        super().__init__(studio)
+        self._starter = studio.config.starter
+        self._fields = {command: self._starter.fields(command) for command in TITLES}
+        self._oracles = {oracle.kind: oracle for oracle in self._starter.oracles()}
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/start", self.first, methods=["GET"])
-        router.add_api_route("/start/{command}", self.form, methods=["GET"])
-        router.add_api_route("/start/{command}", self.start, methods=["POST"])
-        router.add_api_route("/started/{key}", self.started, methods=["GET"])
-        return router
-
-    @for_role(OWNER)
+    @for_role("GET /start", OWNER)
     def first(self, visitor: Visitor) -> Response:
         del visitor
         return RedirectResponse("/start/discover", 303)
 
-    @for_role(OWNER)
+    @for_role("GET /start/{command}", OWNER)
     def form(self, visitor: Visitor, command: Command, table: str = "") -> Response:
         """With the settings of a table's last night, where one is named."""
-        values = {one.name: one.default for one in self._fields[command]}
-        known = next((one for one in self._others.tables() if one.key == table), None)
+        values = {field.name: field.default for field in self._fields[command]}
+        known = next((entry for entry in self._others.tables() if entry.key == table), None)
         if known is not None and command == "enrich":
             last = {name: value for name, value in known.summary.settings.items() if name in values}
             values |= {name: _text(value) for name, value in last.items()} | {"out": str(known.folder), "budget": ""}
         return self._form(visitor, command, values)
 
-    @for_role(OWNER)
+    @for_role("POST /start/{command}", OWNER)
     def start(self, visitor: Visitor, command: Command) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
         fields = self._fields[command]
-        values = {field.name: visitor.form.one(field.name) for field in fields}
-        values["budget"] = values["budget"] or visitor.form.one("agreed")
+        values = {field.name: visitor.form.value(field.name) for field in fields}
+        values["budget"] = values["budget"] or visitor.form.value("agreed")
         self._take_oracle(visitor, fields, values)
-        if visitor.form.one("add") == "1":
+        if visitor.form.value("add") == "1":
             return self._form(visitor, command, values)
         try:
-            if visitor.form.one("confirmed") == "1":
+            if visitor.form.value("confirmed") == "1":
                 key = key_of(self._starter.begin(command, values).resolve())
                 return RedirectResponse(f"/live/{key}" if command == "discover" else f"/started/{key}", 303)
             return self._form(visitor, command, values, plan=self._starter.plan(command, values))
         except EditRefused as refused:
             return self._form(visitor, command, values, problem=str(refused), status=422)
 
-    @for_staff
+    @for_staff("GET /started/{key}")
     def started(self, visitor: Visitor, key: Key) -> Response:
         """What became of an enrichment or a comparison: its page once there is one."""
         folder = self._run_catalog.folder(key, STARTED)
@@ -93,17 +76,17 @@ class StartPages:
         address = None if runs else _result_of(folder)
         if address is not None:
             return RedirectResponse(f"{address}{key}", 303)
-        said = self._starter.said(folder)
-        return self._templates.page("started.html", who=visitor.who, folder=folder.name, said=said, runs=runs)
+        printed = self._starter.printed(folder)
+        return self._templates.page("started.html", who=visitor.who, folder=folder.name, printed=printed, runs=runs)
 
     def _take_oracle(self, visitor: RequestContext, fields: list[FormField], values: Values) -> None:
         """An oracle that is put together from its kind and parameters goes before one that is written."""
-        kind, form = self._oracles.get(visitor.form.one("oracle_kind")), visitor.form
+        kind, form = self._oracles.get(visitor.form.value("oracle_kind")), visitor.form
         wanted = next((field for field in fields if field.name in ("oracle", "oracles")), None)
         if kind is None or wanted is None:
             return
-        parameters = {parameter.name: form.one(f"{kind.kind}.{parameter.name}") for parameter in kind.parameters}
-        made = self._starter.compose(kind.kind, form.one(f"{kind.kind}:"), parameters)
+        parameters = {parameter.name: form.value(f"{kind.kind}.{parameter.name}") for parameter in kind.parameters}
+        made = self._starter.compose(kind.kind, form.value(f"{kind.kind}:"), parameters)
         written = [line for line in values[wanted.name].splitlines() if line.strip()] if wanted.many else []
         values[wanted.name] = "\n".join([*(line for line in written if line != made), made])
 
@@ -118,10 +101,10 @@ class StartPages:
         status: int = 200,
     ) -> Response:
         entries, tables = self._run_catalog.entries(), self._others.tables()
-        datasets = [*self._starter.datasets(), *(str(one.summary.settings["dataset"]) for one in entries)]
+        datasets = [*self._starter.datasets(), *(str(entry.summary.settings["dataset"]) for entry in entries)]
         suggested = {
             "dataset": datasets,
-            "oracle": ["contrastive", "openai:gpt-4o-mini", "human", "simulated", *(one.oracle for one in entries)],
+            "oracle": ["contrastive", "openai:gpt-4o-mini", "human", "simulated", *(entry.oracle for entry in entries)],
             "features": [str(entry.folder) for entry in entries],
             "out": [str(table.folder) for table in tables],
         }

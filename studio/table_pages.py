@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from cachetools import LRUCache
-from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
@@ -19,11 +18,9 @@ from reports.enrichment import SUMMARY, ColumnFigures, ListedTable, TableVersion
 from reports.run import RUN_JSON, RunError
 from sources import name_of
 from store import Cost
-from studio.config import StudioConfig
+from studio.catalog import key_of
+from studio.pages import Key, Studio, StudioPages, for_staff
 from studio.review import Visitor
-from studio.roles import Roles, for_staff
-from studio.runs import Key, RunCatalog, TableCatalog, key_of
-from studio.views import StudioTemplates
 
 MICRO = 1_000_000
 OPEN_TABLES = 8
@@ -46,27 +43,14 @@ class ShownVersion:
         return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-class TablePages:
-    def __init__(
-        self,
-        config: StudioConfig,
-        templates: StudioTemplates,
-        run_catalog: RunCatalog,
-        roles: Roles,
-        others: TableCatalog,
-    ) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-        self._others = others
+class TablePages(StudioPages):
+    def __init__(self, studio: Studio) -> None:
+        super().__init__(studio)
         self._columns: LRUCache[Path, tuple[tuple[int, int], list[ColumnFigures]]] = LRUCache(OPEN_TABLES)
         self._nights: dict[Path, TableVersion] = {}
         self._lock = threading.Lock()
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/tables/{key}", self.table, methods=["GET"])
-        return router
-
-    @for_staff
+    @for_staff("GET /tables/{key}")
     def table(self, visitor: Visitor, key: Key) -> Response:
         folder = self._run_catalog.folder(key, SUMMARY)
         entry = next((table for table in self._others.tables() if table.key == key), None) if folder else None
@@ -133,7 +117,7 @@ def shown_nights(
         sums = paid.setdefault(line.run_id, [0.0, 0.0])
         sums[0] += line.paid / MICRO
         sums[1] += line.unknown / MICRO
-    by_run = {str(one["run_id"]): one for one in states}
+    by_run = {str(state["run_id"]): state for state in states}
     nights = []
     for night in versions:
         state = by_run.pop(night.run or "", None)
@@ -145,4 +129,4 @@ def shown_nights(
         usd, unknown = paid.get(run_id, [0.0, 0.0])
         word = "not as expected" if state["status"] == CONTRACT else str(state["status"])
         nights.append(ShownVersion(float(state.get("ended_at") or state["started_at"]), None, word, usd, unknown))
-    return sorted(nights, key=lambda one: one.at, reverse=True)
+    return sorted(nights, key=lambda night: night.at, reverse=True)

@@ -82,7 +82,7 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
 def make_starter(store: str, roots: Sequence[Path]) -> Starter:
     """`store` is where answers are kept; results go below the first of the folders."""
     from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
-    from flows.serving.process import forecast, form_settings, goes_on, launch, what_was_said
+    from flows.serving.process import forecast, form_settings, goes_on, launch, printed_by
     from flows.serving.steer import settings_again
     from studio import Starter
 
@@ -94,7 +94,7 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
         datasets=lambda: known_datasets(here),
         plan=lambda command, values: forecast(command, lambda: form_settings(command, values, store, here)),
         begin=lambda command, values: launch(command, lambda: form_settings(command, values, store, here)),
-        said=what_was_said,
+        printed=printed_by,
         goes_on=goes_on,
         plan_again=lambda folder, values: forecast("discover", lambda: settings_again(folder, values, store)),
         begin_again=lambda folder, values: launch("discover", lambda: settings_again(folder, values, store)),

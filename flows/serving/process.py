@@ -93,7 +93,7 @@ def goes_on(folder: Path) -> bool:
     return False
 
 
-def what_was_said(folder: Path) -> str:
+def printed_by(folder: Path) -> str:
     """The last lines of what the studio has started; empty where it started nothing."""
     try:
         text = (folder / LOG).read_text(encoding="utf-8", errors="replace")

@@ -1,21 +1,89 @@
-"""How groups of examples differ: the shares of each feature, with intervals and correction for many tests."""
+"""How groups of examples differ: the shares of each feature, with intervals and correction for many tests;
+and how the shares of a table drift from one version to the next."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import same_name
+from discovery import Labels, same_name
 from discovery.statistics import wilson
 from reports.analysis.columns import in_halves, read_column
 from reports.run import Findings, RunError
 from sources import Dataset
 
 SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Share:
+    """Positives among the labels known."""
+
+    positives: int
+    examples: int
+
+    @classmethod
+    def of(cls, labels: Labels) -> Share:
+        return cls(int((labels == 1).sum()), int((labels >= 0).sum()))
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.positives + other.positives, self.examples + other.examples)
+
+    @property
+    def value(self) -> float | None:
+        return self.positives / self.examples if self.examples else None
+
+
+@dataclass(frozen=True)
+class Drift:
+    """`low` to `high` is the 95 % interval of the difference between the shares."""
+
+    feature: str
+    before: float | None
+    now: float | None
+    positives_before: int
+    positives_now: int
+    examples_before: int
+    examples_now: int
+    low: float | None = None
+    high: float | None = None
+    p: float = 1.0  # Fisher's exact test
+    corrected: float = 1.0  # for all features together (Holm)
+
+    @property
+    def moved(self) -> bool:
+        return self.corrected < SIGNIFICANCE
+
+
+def drift_of(names: Sequence[str], before: Sequence[Share], now: Sequence[Share]) -> list[Drift]:
+    """One line per feature, in their order."""
+    found = [_drift(name, old, new) for name, old, new in zip(names, before, now, strict=True)]
+    values = holm([drift.p for drift in found])
+    return [replace(drift, corrected=value) for drift, value in zip(found, values, strict=True)]
+
+
+def _drift(name: str, before: Share, now: Share) -> Drift:
+    a, n, b, m = now.positives, now.examples, before.positives, before.examples
+    drift = Drift(
+        feature=name,
+        before=before.value,
+        now=now.value,
+        positives_before=b,
+        positives_now=a,
+        examples_before=m,
+        examples_now=n,
+    )
+    if not n or not m:
+        return drift
+    low, high = newcombe(a, n, b, m)
+    return replace(drift, low=low, high=high, p=fisher(a, n, b, m))
+
+
 MAX_EXAMPLES = 6
 
 
@@ -64,7 +132,9 @@ def compare_groups(findings: Findings, dataset: Dataset | None, name: str) -> Gr
     column = in_halves(column) if column.is_number else column
     names = [str(group) for group in np.unique(column.values)]
     members = {group: column.rows[column.values == group] for group in names}
-    sides: list[tuple[str, str]] = [(names[0], names[1])] if len(names) == 2 else [(one, "the others") for one in names]
+    sides: list[tuple[str, str]] = (
+        [(names[0], names[1])] if len(names) == 2 else [(name, "the others") for name in names]
+    )
     differences = []
     for group, other in sides:
         inside = members[group]
@@ -81,7 +151,7 @@ def compare_runs(findings: Findings, name: str, other: Findings, other_name: str
     """Two data sets that were labelled with features of the same names."""
     differences = []
     for order, feature in enumerate(findings.found, start=1):
-        twin = next((one for one in other.found if same_name(one.name, feature.name)), None)
+        twin = next((candidate for candidate in other.found if same_name(candidate.name, feature.name)), None)
         if twin is None:
             continue
         found = _difference(order, feature.name, name, other_name, feature.labels, twin.labels)
@@ -144,8 +214,8 @@ def holm(p: list[float]) -> list[float]:
 
 def _corrected(differences: list[Difference]) -> list[Difference]:
     values = holm([difference.p for difference in differences])
-    corrected = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
-    return sorted(corrected, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
+    corrected = [replace(difference, corrected=value) for difference, value in zip(differences, values, strict=True)]
+    return sorted(corrected, key=lambda difference: (difference.corrected, difference.p, -abs(difference.difference)))
 
 
 def _with_examples(

@@ -77,7 +77,7 @@ def score_held_out(
             scores(rng.permuted(labels, axis=0), target) if shuffle_columns else scores(labels, target.shuffled(rng))
             for _ in range(DRAWS)
         ]
-        return [float(np.mean([one[count] for one in drawn])) for count in counts]
+        return [float(np.mean([draw[count] for draw in drawn])) for count in counts]
 
     mine = scores(labels, target)
     count = counts[-1] if counts else 0

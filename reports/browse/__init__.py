@@ -1,5 +1,4 @@
 """Examples chosen by features, by marks of their labels and by the data set's own columns; sorted, searched, alike."""
 
-from reports.browse.catalogue import ExampleCatalogue, Vectors
-from reports.browse.choice import BrowseChoice
+from reports.browse.catalogue import BrowseChoice, ExampleCatalogue, Vectors
 from reports.browse.columns import BrowsedColumn, browsed_columns

@@ -73,7 +73,7 @@ def browsed_columns(
 ) -> list[BrowsedColumn]:
     """Attributes first. A column without any value is left out; one with the name of an attribute is renamed."""
     made = [_of_attribute(attribute) for attribute in attributes]
-    taken = {one.name for one in made}
+    taken = {column.name for column in made}
     if table is not None:
         rows = table.reindex(list(ids))
         for place, label in enumerate(rows.columns):

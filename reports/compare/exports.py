@@ -3,16 +3,116 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from discovery import NOBODY, UNKNOWN
-from discovery.statistics import Estimate
+from discovery.statistics import EPSILON, Estimate
 from reports.compare.comparison import OracleComparison
-from reports.compare.summary import write_summary
-from reports.run import defuse, replace_file
+from reports.compare.study import Rater
+from reports.run import RunError, defuse, replace_file
 from sources import Dataset
+
+NAME = "comparison.json"
+
+
+def write_summary(comparison: OracleComparison, folder: Path, settings: dict[str, Any]) -> None:
+    text = json.dumps(comparison_json(comparison, settings), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(folder / NAME, lambda file: file.write(text))
+
+
+def comparison_json(comparison: OracleComparison, settings: dict[str, Any]) -> dict[str, Any]:
+    """In the order of the file."""
+    study = comparison.study
+    return {
+        "settings": settings,
+        "dataset": {"name": study.dataset, "digest": study.digest, "examples": study.total},
+        "partial": study.partial,
+        "sample": len(study.ids),
+        "features": [{"name": name, "definition": definition} for name, definition in study.features],
+        "features_from": study.origin,
+        "reference": comparison.reference.words,
+        "annotators": study.annotators,
+        "epsilon": EPSILON[study.annotators],
+        "wanted_accuracy": study.accuracy,
+        "seed": study.seed,
+        "draws": study.draws,
+        "oracles": [_oracle(oracle) for oracle in study.raters],
+        "agreement": [pair.to_json() for pair in comparison.pairs],
+        "agreement_of_all": {name: estimate.to_json() for name, estimate in comparison.together.items()},
+        "quality": [quality.to_json() for quality in comparison.qualities],
+        "model_against_people": [versus.to_json() for versus in comparison.versus],
+        "advice": [advice.to_json() for advice in comparison.advice],
+        "same_comparisons": [asdict(same) for same in comparison.same_questions],
+        "own_discoveries": [found.to_json() for found in comparison.yields],
+        "matched_features": [matched.to_json() for matched in comparison.matched],
+        "disagreements": len(comparison.disagreements),
+        "methods": comparison.methods,
+        "versions": study.versions,
+        "command": study.command,
+        "finished_at": study.finished_at,
+    }
+
+
+def _oracle(oracle: Rater) -> dict[str, Any]:
+    return {
+        "name": oracle.name,
+        "people": oracle.people,
+        "identity": oracle.identity,
+        "votes_wanted": oracle.wanted,
+        "votes": oracle.votes,
+        "refused": int(oracle.sheet.refused.sum()),
+        "voters": len(oracle.sheet.workers),
+        "cost_usd": oracle.usd,
+        "paid_usd": oracle.paid_usd,
+        "seconds": oracle.seconds,
+        "stopped": oracle.stopped,
+        **({"warning": oracle.warning} if oracle.warning else {}),
+    }
+
+
+@dataclass(frozen=True)
+class ListedComparison:
+    """What a list says of a comparison."""
+
+    dataset: str
+    examples: int
+    oracles: list[str]
+    features: int
+    usd: float
+    partial: bool
+    finished_at: str
+
+
+def read_listed(folder: Path) -> ListedComparison:
+    """Raises RunError where there is none that can be read."""
+    try:
+        content = json.loads((folder / NAME).read_bytes())
+        return ListedComparison(
+            dataset=str(content["dataset"]["name"]),
+            examples=int(content["sample"]),
+            oracles=[str(oracle["name"]) for oracle in content["oracles"]],
+            features=len(content["features"]),
+            usd=sum(float(oracle["paid_usd"]) for oracle in content["oracles"]),
+            partial=bool(content["partial"]),
+            finished_at=str(content["finished_at"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        raise RunError(f"{folder / NAME} cannot be read: compare again") from None
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Of the comparison that a folder holds; empty if it holds none that can be read."""
+    try:
+        content = json.loads((folder / NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    settings = content.get("settings") if isinstance(content, dict) else None
+    return settings if isinstance(settings, dict) else {}
+
 
 STATISTICS_COLUMNS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
 SHARES_COLUMNS = ("feature", "model", "people", "estimate", "value", "low", "high", "note")
@@ -39,19 +139,19 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
 def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     """One row per oracle: what it is, how right it is, and what it cost."""
     rows = []
-    for one, quality in zip(comparison.study.raters, comparison.qualities, strict=True):
-        test = next((versus.test for versus in comparison.versus if versus.model == one.name), None)
+    for rater, quality in zip(comparison.study.raters, comparison.qualities, strict=True):
+        test = next((versus.test for versus in comparison.versus if versus.model == rater.name), None)
         rows.append(
             {
-                "oracle": one.name,
-                "stands for": one.stands_for,
-                "votes": one.votes,
-                "missing": one.wanted - one.votes,
+                "oracle": rater.name,
+                "stands for": rater.stands_for,
+                "votes": rater.votes,
+                "missing": rater.wanted - rater.votes,
                 "single vote": share_or_reason(quality.single),
                 "majority": share_or_reason(quality.majority),
                 "Dawid-Skene": share_or_reason(quality.consensus),
                 "may replace a person": _verdict(test) if test else "–",
-                "USD": round(one.usd, 4),
+                "USD": round(rater.usd, 4),
             }
         )
     return rows
@@ -72,7 +172,7 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
     names = [OVERALL, *comparison.study.names]
     reference = comparison.reference.words
     for pair in comparison.pairs:
-        for feature, found in zip(names, [pair.overall, *pair.each], strict=True):
+        for feature, found in zip(names, [pair.overall, *pair.by_feature], strict=True):
             yield from _rows(feature, pair.a, pair.b, found)
     for quality in comparison.qualities:
         for feature, found in zip(names, [quality.among, *quality.among_each], strict=True):
@@ -84,9 +184,9 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
             ("accuracy of the majority", quality.majority, quality.majority_each),
             ("accuracy of Dawid-Skene", quality.consensus, quality.consensus_each),
         )
-        for way, overall, each in ways:
-            for feature, one in zip(names, [overall, *each], strict=True):
-                yield from _rows(feature, quality.name, reference, {way: one})
+        for way, overall, by_feature in ways:
+            for feature, estimate in zip(names, [overall, *by_feature], strict=True):
+                yield from _rows(feature, quality.name, reference, {way: estimate})
     for versus in comparison.versus:
         for feature, test in zip(names, [versus.test, *versus.test_each], strict=True):
             for name, value in (("winning rate", test.winning_rate), ("advantage probability", test.advantage)):
@@ -94,8 +194,8 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
 
 
 def _rows(feature: str, oracle: str, against: str, found: dict[str, Estimate]) -> Iterator[Row]:
-    for name, one in found.items():
-        yield feature, oracle, against, name, one.value, one.low, one.high, one.reason
+    for name, estimate in found.items():
+        yield feature, oracle, against, name, estimate.value, estimate.low, estimate.high, estimate.reason
 
 
 def _shares(comparison: OracleComparison) -> Iterator[Row]:
@@ -106,12 +206,21 @@ def _shares(comparison: OracleComparison) -> Iterator[Row]:
             if versus.known:
                 three["people on everything"] = versus.known[place]
             three["people's labels saved"] = found.saved
-            for name, one in three.items():
-                yield feature, versus.model, versus.people, name, one.value, one.low, one.high, one.reason
+            for name, estimate in three.items():
+                yield (
+                    feature,
+                    versus.model,
+                    versus.people,
+                    name,
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    estimate.reason,
+                )
 
 
 def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{oracle.name} {what}" for oracle in comparison.study.raters for what in ("label", "yes", "no")]
+    per_oracle = [f"{oracle.name} {column}" for oracle in comparison.study.raters for column in ("label", "yes", "no")]
     return ["feature", "example", "truth", *per_oracle]
 
 

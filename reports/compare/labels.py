@@ -46,11 +46,11 @@ Named = dict[str, Estimate]
 class PairAgreement:
     a: str
     b: str
-    each: list[Named]  # per feature
+    by_feature: list[Named]
     overall: Named
 
     def to_json(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, "overall": _json(self.overall), "features": list(map(_json, self.each))}
+        return {"a": self.a, "b": self.b, "overall": _json(self.overall), "features": list(map(_json, self.by_feature))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,21 +76,21 @@ class Quality:
     def unscored(cls, name: str, *, among: Named, among_each: list[Named], reason: str) -> Quality:
         """Of an oracle of which nothing says how right it is."""
         absent = Estimate.undefined(reason)
-        each = [absent] * len(among_each)
+        absences = [absent] * len(among_each)
         nothing = dict.fromkeys((statistic.name for statistic in (*OF_CORRECTNESS, BRIER, ERRORS_ALIKE)), absent)
         return cls(
             name=name,
             among=among,
             among_each=among_each,
             right=nothing,
-            right_each=[nothing for _ in each],
+            right_each=[nothing for _ in absences],
             calibration=Calibration((), None, reason),
             single=absent,
-            single_each=each,
+            single_each=absences,
             majority=absent,
-            majority_each=each,
+            majority_each=absences,
             consensus=absent,
-            consensus_each=each,
+            consensus_each=absences,
             curve={},
             enough=None,
         )
@@ -116,8 +116,8 @@ def agreements(study: Study) -> list[PairAgreement]:
     found = []
     for a, b in combinations(study.raters, 2):
         columns = np.moveaxis(pair_columns(a.sheet.labels, b.sheet.labels), 0, 1)
-        each, overall = estimates(OF_PAIRS, columns, study.resamples)
-        found.append(PairAgreement(a.name, b.name, each, overall))
+        by_feature, overall = estimates(OF_PAIRS, columns, study.resamples)
+        found.append(PairAgreement(a.name, b.name, by_feature, overall))
     return found
 
 
@@ -174,8 +174,8 @@ def _why_no_score(reference: Reference, oracle: Rater) -> str:
 def chances_of_right(oracle: Rater, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
     """Features × examples: how probable it is that the majority of so many of its votes is right; a tie is half."""
     chances = np.full(true.shape, np.nan)
-    for place, said in enumerate(oracle.sheet.said):
-        chances[place] = chance_of_right(said, true[place], votes)
+    for place, votes_cast in enumerate(oracle.sheet.said):
+        chances[place] = chance_of_right(votes_cast, true[place], votes)
     return chances
 
 
@@ -194,8 +194,8 @@ def _accuracy(study: Study, chances: NDArray[np.float64]) -> tuple[list[Estimate
     known = ~np.isnan(chances)
     right = np.where(known, chances, 0.0)
     columns = np.stack([right, known - right, np.zeros_like(right), np.zeros_like(right)], axis=-1)
-    each, overall = estimates([RAW], np.moveaxis(columns, 0, 1), study.resamples)
-    return [named[RAW.name] for named in each], overall[RAW.name]
+    by_feature, overall = estimates([RAW], np.moveaxis(columns, 0, 1), study.resamples)
+    return [named[RAW.name] for named in by_feature], overall[RAW.name]
 
 
 def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
@@ -204,7 +204,7 @@ def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> tuple[lis
     reasons = [why_not(cast) for cast in votes]
     if not len(reasons) or all(reasons):
         reason = reasons[0] if reasons else "there is nothing to compare"
-        return [Estimate.undefined(each) for each in reasons], Estimate.undefined(reason)
+        return [Estimate.undefined(why) for why in reasons], Estimate.undefined(reason)
 
     def fit(rows: NDArray[np.intp], tolerance: float = ENOUGH_TO_LABEL) -> NDArray[np.float64]:
         right = np.full(len(votes), np.nan)
@@ -216,10 +216,10 @@ def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> tuple[lis
         return right
 
     n = len(study.ids)
-    each, overall = refitted(fit(np.arange(n), TOLERANCE), fit, n, study.rng(REFITTING))
+    fitted, overall = refitted(fit(np.arange(n), TOLERANCE), fit, n, study.rng(REFITTING))
     by_feature = [
         Estimate.undefined(reason or UNSCORED) if not found.defined else found
-        for reason, found in zip(reasons, each, strict=True)
+        for reason, found in zip(reasons, fitted, strict=True)
     ]
     return by_feature, overall
 

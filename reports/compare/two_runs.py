@@ -47,8 +47,8 @@ def side_by_side(a: Findings, keys_a: Sequence[str], b: Findings, keys_b: Sequen
         _paired(a.found[match.a], b.found[match.b], labels_a[match.a], labels_b[match.b], match.correlation)
         for match in matches
     ]
-    left_a = [place for place in range(len(a.found)) if place not in {one.a for one in matches}]
-    left_b = [place for place in range(len(b.found)) if place not in {one.b for one in matches}]
+    left_a = [place for place in range(len(a.found)) if place not in {match.a for match in matches}]
+    left_b = [place for place in range(len(b.found)) if place not in {match.b for match in matches}]
     for place in [*left_a]:
         other = next((at for at in left_b if same_name(a.found[place].name, b.found[at].name)), None)
         if other is not None:

@@ -31,7 +31,9 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
                 f"{called(quality.name)} is right in {_share(quality.majority)} of its labels, measured against "
                 f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
             )
-    sentences += [said for one in comparison.study.raters if (said := _never_varies(one, comparison.reference))]
+    sentences += [
+        sentence for rater in comparison.study.raters if (sentence := _never_varies(rater, comparison.reference))
+    ]
     sentences += [_replacement(against, called(against.people)) for against in comparison.versus]
     sentences += [_advised(advised) for advised in comparison.advice]
     return sentences
@@ -53,10 +55,9 @@ def _never_varies(oracle: Rater, reference: Reference) -> str:
     alike = [next(iter(labels)) for labels in same if len(labels) == 1]
     if not alike:
         return ""
-    said = " and ".join(word for value, word in ((1, "yes"), (0, "no")) if value in alike)
-    return (
-        f"{oracle.name} gives every example the same label, {said}, for {len(alike)} of {plural(len(same), 'feature')}."
-    )
+    words = " and ".join(word for value, word in ((1, "yes"), (0, "no")) if value in alike)
+    features = plural(len(same), "feature")
+    return f"{oracle.name} gives every example the same label, {words}, for {len(alike)} of {features}."
 
 
 def _no_better(right: Estimate, reference: Reference) -> str:

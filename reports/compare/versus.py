@@ -37,14 +37,14 @@ class Versus:
     @property
     def saved(self) -> Estimate:
         """People's labels that the model was worth, over all features."""
-        known = [one.saved.value for one in self.shares if one.saved.value is not None]
+        known = [corrected.saved.value for corrected in self.shares if corrected.saved.value is not None]
         if not known:
             return Estimate.undefined(self.shares[0].saved.reason if self.shares else "there is no feature")
         return Estimate(float(sum(known)))
 
     @property
     def sampled(self) -> int:
-        return sum(one.sampled for one in self.shares)
+        return sum(corrected.sampled for corrected in self.shares)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -52,9 +52,9 @@ class Versus:
             "people": self.people,
             "alt_test": self.test.to_json(),
             "alt_test_features": [test.to_json() for test in self.test_each],
-            "shares": [one.to_json() for one in self.shares],
+            "shares": [corrected.to_json() for corrected in self.shares],
             "held_back": self.held_back,
-            "known": [one.to_json() for one in self.known],
+            "known": [estimate.to_json() for estimate in self.known],
             "labels_saved": self.saved.to_json(),
         }
 
@@ -68,7 +68,7 @@ def _versus(study: Study, model: Rater, people: Rater) -> Versus:
     epsilon = EPSILON[study.annotators]
     tables = [people.sheet.by_worker(feature) for feature in range(len(study.features))]
     labels = model.sheet.labels
-    each = [alt_test(labels[place], table, people.sheet.workers, epsilon) for place, table in enumerate(tables)]
+    tests = [alt_test(labels[place], table, people.sheet.workers, epsilon) for place, table in enumerate(tables)]
     if tables:
         together = alt_test(labels.ravel(), np.concatenate(tables), people.sheet.workers, epsilon)
     else:
@@ -79,8 +79,8 @@ def _versus(study: Study, model: Rater, people: Rater) -> Versus:
         model=model.name,
         people=people.name,
         test=together,
-        test_each=each,
-        shares=[corrected_share(row, said) for row, said in zip(judged, labels, strict=True)],
+        test_each=tests,
+        shares=[corrected_share(row, labelled) for row, labelled in zip(judged, labels, strict=True)],
         held_back=held_back,
         known=known if held_back else [],
     )

@@ -159,8 +159,8 @@ def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
         base = findings.found[place_of(findings, first)]
         joined = [findings.found[place_of(findings, name)] for name in others]
         labels = base.uncorrected
-        for one in joined:
-            labels = np.where(labels == UNKNOWN, one.uncorrected, labels)
+        for other in joined:
+            labels = np.where(labels == UNKNOWN, other.uncorrected, labels)
         made = f"merged with {', '.join(f'“{name}”' for name in others)}"
         merged = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
         new[place_of(findings, first)] = [merged]
@@ -182,15 +182,14 @@ def _repeated(findings: Findings) -> dict[str, list[str]]:
 def _attributes(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Columns of categories beside the features; one of the same name is replaced."""
     codes = arguments.get("codes", {})  # by attribute and example
-    made = [Attribute.from_json(one, codes.get(one["name"], {}), findings.ids) for one in arguments["attributes"]]
-    for one in made:
-        for value in one.values:
+    made = [Attribute.from_json(data, codes.get(data["name"], {}), findings.ids) for data in arguments["attributes"]]
+    for attribute in made:
+        for value in attribute.values:
             if value.feature:
                 place_of(findings, value.feature)
-    names = {one.name for one in made}
-    after = replace(
-        findings, attributes=(*(attribute for attribute in findings.attributes if attribute.name not in names), *made)
-    )
+    names = {attribute.name for attribute in made}
+    others = (attribute for attribute in findings.attributes if attribute.name not in names)
+    after = replace(findings, attributes=(*others, *made))
     return Change("attributes", arguments, after, {}, [], [])
 
 
@@ -247,7 +246,7 @@ def _asking(
                 labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
                 vote_counts=_without(feature.vote_counts, asked),
                 chances=None if feature.chances is None else np.where(asked, np.nan, feature.chances),
-                corrected={row: one for row, one in feature.corrected.items() if not asked[row]},
+                corrected={row: correction for row, correction in feature.corrected.items() if not asked[row]},
             )
             cleared[place].append(blank)
             kept[feature.name] = _known(blank)

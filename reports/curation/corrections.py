@@ -43,9 +43,9 @@ class Correction:
     def effect_on(self, feature: FoundFeature) -> tuple[bool, int | None]:
         """Whether it concerns a feature, and its label there. A feature was corrected together with those that it was
         later merged with; of what lacks a feature the parts of that are lacking too."""
-        if not self.origins or not all(any(_begins(own, one) for own in feature.origins) for one in self.origins):
+        if not self.origins or not all(any(_begins(own, origin) for own in feature.origins) for origin in self.origins):
             return False, None
-        exact = all(one in feature.origins for one in self.origins)
+        exact = all(origin in feature.origins for origin in self.origins)
         return True, self.label if exact or self.label == 0 else None
 
 
@@ -72,7 +72,7 @@ def corrected(findings: Findings, log: Sequence[Correction]) -> Findings:
     for place, correction in enumerate(log):
         by_origins.setdefault(correction.origins, []).append((place, correction))
     found = [_corrected(feature, by_origins.values(), rows) for feature in findings.found]
-    by_name = {one.name: one for one in found}
+    by_name = {feature.name: feature for feature in found}
     return replace(
         findings, found=found, attributes=tuple(_revalued(attribute, by_name) for attribute in findings.attributes)
     )
@@ -111,15 +111,15 @@ def record_corrections(
     def check(events: list[Event]) -> list[Event]:
         log = _corrections(run.folder, events)
         if seen is not None and (newer := _same_labels(log[seen:], wanted, findings)):
-            raise StaleEdit([str(one) for one in newer])
+            raise StaleEdit([str(edit) for edit in newer])
         there = {feature.name: feature for feature in corrected(findings, log).found}
         known = {correction.example: correction.digest for correction in log if correction.digest}
         made.extend(
-            replace(one, digest=one.digest or known.get(one.example, ""))
-            for one in wanted.values()
-            if _changes_anything(one, there[one.feature], rows[one.example])
+            replace(edit, digest=edit.digest or known.get(edit.example, ""))
+            for edit in wanted.values()
+            if _changes_anything(edit, there[edit.feature], rows[edit.example])
         )
-        return [asdict(one) for one in made]
+        return [asdict(edit) for edit in made]
 
     append_events(run.folder / CORRECTIONS, check)
     return made
@@ -185,12 +185,12 @@ def _corrected(
         return feature
     labels = feature.uncorrected
     found: dict[int, CorrectedLabel] = {}
-    for _, one in sorted((item for group in concerned for item in group), key=lambda item: item[0]):
-        row, (_, label) = rows.get(one.example), one.effect_on(feature)
+    for _, correction in sorted((item for group in concerned for item in group), key=lambda item: item[0]):
+        row, (_, label) = rows.get(correction.example), correction.effect_on(feature)
         if row is not None and label is None:
             found.pop(row, None)
         elif row is not None and label is not None:
-            found[row] = CorrectedLabel(label, one.by, one.at, int(labels[row]))
+            found[row] = CorrectedLabel(label, correction.by, correction.at, int(labels[row]))
     chances = None if feature.chances is None else feature.chances.copy()
     for row, final in found.items():
         labels[row] = final.label
@@ -204,10 +204,10 @@ def _revalued(attribute: Attribute, found: Mapping[str, FoundFeature]) -> Attrib
     """An example has the value whose feature a person says it has, and not the one that a person says it lacks."""
     codes, none = attribute.codes.copy(), len(attribute.values)
     edits = [
-        (one.label, place, row)
+        (correction.label, place, row)
         for place, value in enumerate(attribute.values)
         if value.feature in found
-        for row, one in found[value.feature].corrected.items()
+        for row, correction in found[value.feature].corrected.items()
     ]
     for label, place, row in sorted(edits):  # what is lacking first
         code = int(codes[row])
@@ -228,9 +228,9 @@ def _consistent(feature: FoundFeature, rows: Mapping[str, int]) -> bool:
     shown = [rows[name] for name in (*asked.examples, *asked.without) if name in rows]
     if not any(row in feature.corrected for row in shown):
         return feature.consistent
-    ones = sum(feature.labels[rows[name]] == 1 for name in asked.examples if name in rows)
+    having = sum(feature.labels[rows[name]] == 1 for name in asked.examples if name in rows)
     without = any(feature.labels[rows[name]] == 1 for name in asked.without if name in rows)
-    return not without and ones == ONES.get(asked.kind, len(asked.examples))
+    return not without and having == ONES.get(asked.kind, len(asked.examples))
 
 
 def _changes_anything(correction: Correction, feature: FoundFeature, row: int) -> bool:
@@ -267,8 +267,8 @@ def _corrections(folder: Path, events: list[Event]) -> list[Correction]:
 
 def _correction(event: Event) -> Correction:
     texts = {name: event[name] for name in ("at", "by", "example", "feature")} | {"digest": event.get("digest", "")}
-    label, origins = event["label"], tuple(tuple(one) for one in event["origins"])
-    if not all(isinstance(one, str) for one in (*texts.values(), *(word for one in origins for word in one))):
+    label, origins = event["label"], tuple(tuple(origin) for origin in event["origins"])
+    if not all(isinstance(text, str) for text in (*texts.values(), *(word for origin in origins for word in origin))):
         raise TypeError("what should be a text is not")
     if isinstance(label, bool) or label not in (0, 1, None):
         raise ValueError("label should be 0, 1 or null")

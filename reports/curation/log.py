@@ -196,7 +196,10 @@ def _applied(findings: Findings, changes: list[Entry], corrections: list[Correct
                 f"{folder / CURATION} does not fit this run any more ({error}): `features RUN undo`"
             ) from None
         rows = {name: row for row, name in enumerate(findings.ids)}
-        found = [_filled(one, entry.asked.get(one.name, {}), rows) for one in _noted(after.found, findings, entry)]
+        found = [
+            _filled(feature, entry.asked.get(feature.name, {}), rows)
+            for feature in _noted(after.found, findings, entry)
+        ]
         renamed = {entry.arguments["name"]: entry.arguments["to"]} if entry.action == "rename" else {}
         attributes = relinked(after.attributes, names_of(found), renamed)
         findings = corrected(replace(after, found=found, attributes=attributes), corrections)
@@ -208,16 +211,20 @@ def _noted(found: list[FoundFeature], before: Findings, entry: Entry) -> list[Fo
     same = {id(feature) for feature in before.found}
     by = f" by {entry.by}" if entry.by else ""
     return [
-        one if id(one) in same else replace(one, changes=(*one.changes, f"{one.made}{by}, {entry.at[:16]}"))
-        for one in found
+        feature
+        if id(feature) in same
+        else replace(feature, changes=(*feature.changes, f"{feature.made}{by}, {entry.at[:16]}"))
+        for feature in found
     ]
 
 
 def _with_twins(findings: Findings, discovered: Findings) -> Findings:
     """A change may have given a feature a twin or taken it; what discover found is kept while the other is there, and
     of two features that are as it left them it has judged."""
-    names, before = names_of(findings.found), {one.name: one.labels for one in discovered.found}
-    judged = [one.name in before and np.array_equal(one.labels, before[one.name]) for one in findings.found]
+    names, before = names_of(findings.found), {feature.name: feature.labels for feature in discovered.found}
+    judged = [
+        feature.name in before and np.array_equal(feature.labels, before[feature.name]) for feature in findings.found
+    ]
     twins = twins_of(names, list(findings.matrix[:, findings.working]), judged)
     kept = {start + name for name in names for start in (SAME, COMPLEMENT)}
     found = [
@@ -239,7 +246,7 @@ def _filled(feature: FoundFeature, asked: Mapping[str, Votes], rows: Mapping[str
     chances = None if feature.chances is None else feature.chances.copy()
     if chances is not None:
         chances[places] = np.nan
-    others = {row: one for row, one in feature.corrected.items() if row not in set(places)}
+    others = {row: correction for row, correction in feature.corrected.items() if row not in set(places)}
     vote_counts = replace(feature.vote_counts, cast=cast)
     return replace(feature, labels=labels, vote_counts=vote_counts, chances=chances, corrected=others)
 

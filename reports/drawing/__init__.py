@@ -1,6 +1,5 @@
 """SVG and templates."""
 
-from reports.drawing.number_formats import FILTERS, percent, plural, unbroken, usd
 from reports.drawing.over_time import stems_over_time, steps_over_time
 from reports.drawing.svg import (
     BOTTOM,
@@ -19,4 +18,4 @@ from reports.drawing.svg import (
     share_bar,
     short,
 )
-from reports.drawing.template import ASSETS, render_template
+from reports.drawing.template import ASSETS, FILTERS, percent, plural, render_template, unbroken, usd

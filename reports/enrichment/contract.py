@@ -124,7 +124,7 @@ class Contract(_Part):
             if feature is not None and column.definition is not None and feature.definition != column.definition:
                 yield f"{column.name}: it is defined otherwise: {feature.definition!r}"
         if not self.other_columns:
-            known = {one.name for one in self.columns}
+            known = {column.name for column in self.columns}
             yield from (f"{name}: no such column is expected" for name in features if name not in known)
 
     def _of_labels(self, table: LabelTable, new: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[str]:
@@ -140,7 +140,7 @@ class Contract(_Part):
                 yield from _violated(column.name, "new rows", column.new, labels[new], exact=False)
 
 
-def _violated(name: str, what: str, wanted: ExpectedLabels, labels: Labels, *, exact: bool) -> Iterator[str]:
+def _violated(name: str, kind: str, wanted: ExpectedLabels, labels: Labels, *, exact: bool) -> Iterator[str]:
     known = int((labels >= 0).sum())
     for range_, count, total, verb in (
         (wanted.share, int((labels == 1).sum()), known, "have it"),
@@ -151,7 +151,7 @@ def _violated(name: str, what: str, wanted: ExpectedLabels, labels: Labels, *, e
         share = count / total
         problem = range_.excludes(*((share, share) if exact else wilson(count, total)))
         if problem:
-            yield f"{name}: {share:.4g} of {total:,} {what} {verb}, {problem}"
+            yield f"{name}: {share:.4g} of {total:,} {kind} {verb}, {problem}"
 
 
 def schema_of(table: LabelTable) -> dict[str, Any]:

@@ -115,12 +115,12 @@ def _write_cells(file: Any, table: LabelTable, new: NewVersion) -> None:
     # Without Arrow's own schema every reader sees texts; that they are kept as dictionaries is the file's affair.
     with pq.ParquetWriter(file, schema, compression="zstd", store_schema=False) as writer:
         for cells in new.cells:
-            for arrays in _parts(table, new, cells):
+            for arrays in _batches(table, new, cells):
                 writer.write_batch(pa.record_batch([arrays[name] for name in order], schema=schema))
         writer.write_batch(pa.record_batch([_corrected(table, new)[name] for name in order], schema=schema))
 
 
-def _parts(table: LabelTable, new: NewVersion, cells: Cells) -> Iterator[dict[str, pa.Array]]:
+def _batches(table: LabelTable, new: NewVersion, cells: Cells) -> Iterator[dict[str, pa.Array]]:
     import pyarrow as pa
 
     names, oracle = [table.table_schema.names[column] for column in cells.columns.tolist()], table.table_schema.oracle

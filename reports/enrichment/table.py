@@ -58,7 +58,7 @@ class TableSchema:
         """Whether all columns of an earlier schema are here and mean the same."""
         same_voter = (self.oracle, self.votes) == (before.oracle, before.votes) or not before.columns
         definitions = {column.name: column.definition for column in self.columns}
-        return same_voter and all(definitions.get(one.name) == one.definition for one in before.columns)
+        return same_voter and all(definitions.get(column.name) == column.definition for column in before.columns)
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
@@ -134,8 +134,8 @@ class LabelTable:
         """Take over corrections, the latest of a label last; where one is taken back the label is unknown."""
         final = {(cell.feature, cell.digest): cell for cell in cells}
         kept = {(correction.feature, correction.digest): correction for correction in self.table_schema.corrections}
-        taken_back = [one for key, one in kept.items() if key in final and final[key].label is None]
-        kept = {key: one for key, one in (kept | final).items() if one.label is not None}
+        taken_back = [cell for key, cell in kept.items() if key in final and final[key].label is None]
+        kept = {key: cell for key, cell in (kept | final).items() if cell.label is not None}
         undone = _by_digest(replace(self.table_schema, corrections=tuple(taken_back)))
         for row in self._rows_with(undone):
             self.labels[row, list(undone[self.digest(row)])] = UNKNOWN
@@ -159,7 +159,7 @@ class LabelTable:
 
     def rows_corrected_since(self, before: TableSchema) -> list[int]:
         """Rows of contents whose corrections are others than in an earlier table_schema."""
-        return self._rows_with({one.digest for one in {*before.corrections} ^ {*self.table_schema.corrections}})
+        return self._rows_with({cell.digest for cell in {*before.corrections} ^ {*self.table_schema.corrections}})
 
     def _use_corrections(self) -> None:
         self._corrections = _by_digest(self.table_schema)
@@ -177,7 +177,7 @@ class LabelTable:
         if not digests:
             return []
         prefixes = np.ascontiguousarray(self.digests[: self._used, :8]).view(np.uint64).ravel()
-        wanted = np.array([np.frombuffer(bytes.fromhex(one)[:8], np.uint64)[0] for one in digests])
+        wanted = np.array([np.frombuffer(bytes.fromhex(digest)[:8], np.uint64)[0] for digest in digests])
         near = np.flatnonzero(np.isin(prefixes, wanted)).tolist()
         return [row for row in near if self.digest(row) in digests]
 

@@ -165,11 +165,11 @@ def column_name(feature: str) -> str:
 
 
 def _meaning(note: bytes) -> TableSchema:
-    said = json.loads(note)
-    columns = tuple(Column(**column) for column in said["columns"])
-    certificates = tuple(said.get("certificates", ()))
-    corrections = tuple(CorrectedCell(**cell) for cell in said.get("corrections", ()))
-    return replace(TableSchema(**said), columns=columns, certificates=certificates, corrections=corrections)
+    schema = json.loads(note)
+    columns = tuple(Column(**column) for column in schema["columns"])
+    certificates = tuple(schema.get("certificates", ()))
+    corrections = tuple(CorrectedCell(**cell) for cell in schema.get("corrections", ()))
+    return replace(TableSchema(**schema), columns=columns, certificates=certificates, corrections=corrections)
 
 
 _Part = tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels, "NDArray[np.void] | None"]

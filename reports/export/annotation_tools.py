@@ -81,8 +81,14 @@ def write_fiftyone(content: ExportContent, folder: Path) -> Path:
             file = Path(path).name
             _save(building / "data" / file, picture)
             found = content.findings.found
-            having = [one.name + PREDICTED_MARK * int(one.predicted[row]) for one in found if one.labels[row] == 1]
-            labels[Path(file).stem] = having + [one.name + UNKNOWN_MARK for one in found if one.labels[row] == UNKNOWN]
+            having = [
+                feature.name + PREDICTED_MARK * int(feature.predicted[row])
+                for feature in found
+                if feature.labels[row] == 1
+            ]
+            labels[Path(file).stem] = having + [
+                feature.name + UNKNOWN_MARK for feature in found if feature.labels[row] == UNKNOWN
+            ]
         names = [feature.name for feature in content.findings.found]
         classes = names + [name + UNKNOWN_MARK for name in names]
         classes += [name + PREDICTED_MARK for name in content.probability_columns]

@@ -58,8 +58,9 @@ def _predicted(findings: Findings) -> list[str]:
     marked = [feature for feature in findings.found if feature.predicted.any()]
     if not marked:
         return []
-    predicted, known = sum(int(one.predicted.sum()) for one in marked), sum(one.labelled for one in findings.found)
-    certificates = [one.certificate for one in marked if one.certificate]
+    predicted = sum(int(feature.predicted.sum()) for feature in marked)
+    known = sum(feature.labelled for feature in findings.found)
+    certificates = [feature.certificate for feature in marked if feature.certificate]
     lines = [
         f"**{predicted:,} of {known:,} labels are predicted** by a classifier and were not put to the oracle: they are "
         "marked, with the probability of yes beside each of them."
@@ -147,7 +148,8 @@ def _doubt(findings: Findings) -> str:
     judged = [feature for feature in findings.found if feature.doubt_is_known]
     if not judged:
         return "Each label is one vote: which of them are doubtful is not known. Several votes (`--votes 3`) tell."
-    doubtful, known = sum(int(one.doubtful.sum()) for one in judged), sum(one.labelled for one in judged)
+    doubtful = sum(int(feature.doubtful.sum()) for feature in judged)
+    known = sum(feature.labelled for feature in judged)
     others = len(findings.found) - len(judged)
     return (
         f"{doubtful:,} of {known:,} labels are doubtful: a third of the votes or more went the other way, or the "

@@ -92,7 +92,7 @@ class ExportContent:
         """Of all that the export holds: libraries that cache by names take another export for another data set."""
         digest = hashlib.sha256()
         summary = self.run.summary
-        features = [[one.name, one.definition] for one in self.findings.found]
+        features = [[feature.name, feature.definition] for feature in self.findings.found]
         identity = [
             summary.run_id,
             summary.dataset.digest,

@@ -56,10 +56,14 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
     contents = [kind for kind in ("image", "text") if any(getattr(question, kind) is not None for question in shown)]
     own = pa.Table.from_pandas(content.own, preserve_index=False)
     marked = {column: name for name, column in content.probability_columns.items()}
-    valued = {content.corrector_columns[one.name]: correctors(one) for one in findings.found if one.corrected}
+    valued = {
+        content.corrector_columns[feature.name]: correctors(feature) for feature in findings.found if feature.corrected
+    }
     valued |= {content.attribute_columns[attribute.name]: attribute.texts() for attribute in findings.attributes}
     schema = _schema(contents, own.schema, list(content.columns.values()), list(marked), list(valued))
-    chances = {one.name: marked_probability(one) for one in findings.found if one.name in marked.values()}
+    chances = {
+        feature.name: marked_probability(feature) for feature in findings.found if feature.name in marked.values()
+    }
     split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"
     with replaced_folder(folder) as building:
         (building / "data").mkdir()
@@ -96,7 +100,9 @@ def _schema(
     fields = [pa.field("id", pa.string())]
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     fields += [pa.field(kind, image if kind == "image" else pa.string()) for kind in contents]
-    fields += [pa.field(one.name, pa.string() if pa.types.is_large_string(one.type) else one.type) for one in own]
+    fields += [
+        pa.field(column.name, pa.string() if pa.types.is_large_string(column.type) else column.type) for column in own
+    ]
     fields += [pa.field(name, pa.int8()) for name in features]
     fields += [pa.field(name, pa.float64()) for name in marked]
     fields += [pa.field(name, pa.string()) for name in valued]

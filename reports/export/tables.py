@@ -101,15 +101,19 @@ def attributes_of(content: ExportContent, row: int) -> dict[str, str | None]:
 def predicted_of(content: ExportContent, row: int) -> dict[str, float]:
     """Of an example's predicted labels how probable yes was, by feature; its other labels are the oracle's."""
     marked = [feature for feature in content.findings.found if feature.predicted[row]]
-    return {one.name: round(float(one.probability[row]), 4) for one in marked}
+    return {feature.name: round(float(feature.probability[row]), 4) for feature in marked}
 
 
 def corrected_of(content: ExportContent, row: int) -> dict[str, dict[str, Any]]:
     """Of an example's corrected labels who corrected them, when, and what they were before, by feature."""
     marked = {feature.name: feature.corrected[row] for feature in content.findings.found if row in feature.corrected}
     return {
-        name: {"by": one.by, "at": one.at, "before": None if one.before == UNKNOWN else one.before}
-        for name, one in marked.items()
+        name: {
+            "by": correction.by,
+            "at": correction.at,
+            "before": None if correction.before == UNKNOWN else correction.before,
+        }
+        for name, correction in marked.items()
     }
 
 
@@ -129,7 +133,7 @@ def sources_of(feature: FoundFeature) -> list[str]:
     """Of each label where it comes from; empty where nobody was asked."""
     asked = (feature.vote_counts.votes > 0) | (feature.labels != UNKNOWN)
     known = [feature.is_corrected, feature.predicted, asked]
-    return [str(one) for one in np.select(known, ["corrected", "predicted", "asked"], "")]
+    return [str(origin) for origin in np.select(known, ["corrected", "predicted", "asked"], "")]
 
 
 def _label_rows(ids: list[str], feature: FoundFeature) -> pd.DataFrame:

@@ -71,7 +71,7 @@ def browser_data(
             vote_counts.abstained[rows].tolist(),
             strict=True,
         )
-        votes.append("".join(codes.setdefault(one, chr(_code(len(codes)))) for one in cast))
+        votes.append("".join(codes.setdefault(counts, chr(_code(len(codes)))) for counts in cast))
     shown = [catalogue.texts[row] for row in rows]
     limit = min(TEXT_LIMIT, TEXTS_LIMIT // max(len(shown), 1))
     marks = catalogue.features
@@ -82,12 +82,12 @@ def browser_data(
         "features": [{"name": feature.name, "definition": feature.definition} for feature in findings.found],
         "labels": ["".join(SPELLED[feature.labels[rows]]) for feature in findings.found],
         "votes": votes,
-        "tallies": {code: list(one) for one, code in codes.items()},
+        "tallies": {code: list(votes_cast) for votes_cast, code in codes.items()},
         "scores": [_coded(mark.scores[rows].tolist(), percents) for mark in marks],
-        "doubts": [_coded(one.doubts[rows].tolist(), percents) for one in marks],
+        "doubts": [_coded(feature.doubts[rows].tolist(), percents) for feature in marks],
         "percents": percents,
-        "doubtful": [np.flatnonzero(one.by_name["doubtful"][rows]).tolist() for one in marks],
-        "contradicted": [np.flatnonzero(one.by_name["contradicted"][rows]).tolist() for one in marks],
+        "doubtful": [np.flatnonzero(feature.by_name["doubtful"][rows]).tolist() for feature in marks],
+        "contradicted": [np.flatnonzero(feature.by_name["contradicted"][rows]).tolist() for feature in marks],
         "corrected": [_correctors(feature, rows) for feature in findings.found],
         "predicted": [_percents(feature, rows) for feature in findings.found],
         "columns": [_column(column.among(rows)) for column in catalogue.columns.values()],
@@ -112,8 +112,8 @@ def _column(column: BrowsedColumn) -> dict[str, Any]:
 def carried_columns(columns: Sequence[BrowsedColumn]) -> tuple[list[BrowsedColumn], list[str]]:
     """Those that the page can hold, and the names of those that are too large."""
     small = [sum(map(len, column.values)) <= COLUMN_LIMIT for column in columns]
-    kept = [one for one, fits in zip(columns, small, strict=True) if fits]
-    return kept, [one.name for one, fits in zip(columns, small, strict=True) if not fits]
+    kept = [column for column, fits in zip(columns, small, strict=True) if fits]
+    return kept, [column.name for column, fits in zip(columns, small, strict=True) if not fits]
 
 
 def _percents(feature: FoundFeature, rows: NDArray[np.intp]) -> dict[int, int]:

@@ -38,9 +38,9 @@ def minimal_pairs(
     if not having.size or not lacking.size:
         return []
     others = np.delete(matrix, feature, axis=0)
-    ones, zeros = (others == 1).astype(np.float32), (others == 0).astype(np.float32)
+    positives, negatives = (others == 1).astype(np.float32), (others == 0).astype(np.float32)
     unknown = (others == UNKNOWN).astype(np.float32).sum(axis=0)
-    distance = ones[:, having].T @ zeros[:, lacking] + zeros[:, having].T @ ones[:, lacking]
+    distance = positives[:, having].T @ negatives[:, lacking] + negatives[:, having].T @ positives[:, lacking]
     distance += (0.25 * doubtful + 0.5 * unknown)[having][:, None] + (0.25 * doubtful + 0.5 * unknown)[lacking][None, :]
     flat = distance.ravel()
     nearest = np.argpartition(flat, min(CANDIDATE_PAIRS, flat.size) - 1)[:CANDIDATE_PAIRS]
@@ -186,7 +186,7 @@ class FeatureCards:
         vote_counts, labels = found.vote_counts, found.labels
         yes, no = found.positives, found.labelled - found.positives
         unknown = int((labels[self._labelled] == UNKNOWN).sum())
-        several = vote_counts.yes + vote_counts.no >= 2
+        voted_twice = vote_counts.yes + vote_counts.no >= 2
         having, lacking = _question(found, self.gallery)
         return FeatureCard(
             order=number + 1,
@@ -202,8 +202,8 @@ class FeatureCards:
             negatives=self._strip(number, 0),
             pairs=self._pairs(number),
             votes=int(vote_counts.votes.sum()),
-            voted_twice=int(several.sum()),
-            unanimous=int((several & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
+            voted_twice=int(voted_twice.sum()),
+            unanimous=int((voted_twice & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
             abstained=int(vote_counts.abstained.sum()),
             doubtful_labels=int(found.doubtful.sum()),
             predicted=int(found.predicted.sum()),
@@ -250,10 +250,9 @@ TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 
 
 def _marks(found: FoundFeature, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
-    given = (
-        [("plain", f"given by {found.known_from}" if found.known_from else "given")] if found.question == KNOWN else []
-    )
-    marks = [*given, ("good", "interesting") if interesting else ("plain", "rare or nearly always")]
+    source = f"known from {found.known_from}" if found.known_from else "known"
+    marks = [("plain", source)] if found.question == KNOWN else []
+    marks.append(("good", "interesting") if interesting else ("plain", "rare or nearly always"))
     marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
     for start, words in TWIN_WORDS.items():
         if found.twin.startswith(start):

@@ -52,7 +52,7 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     seen: set[str] = set()
     new, counting, costs = [], [], []
     for asked in findings.comparisons:
-        named = [answer.feature for answer in asked.each if answer.feature is not None]
+        named = [answer.feature for answer in asked.by_feature if answer.feature is not None]
         first = [name for name in named if name in counts and name not in seen]
         seen.update(first)
         new.append(len(first))

@@ -93,11 +93,11 @@ def write_page(
     asked = Sections(target=target, tagging=_path(tagging), by=by, against=_path(against))
     if tagging is not None:
         check_tagging(run, tagging)
-    kept = Sections() if plain else Sections.read(run.folder)
+    before = Sections() if plain else Sections.read(run.folder)
     read, problem = dataset_of(run, dataset)
     context = page_context(run, read)
     context["notices"] = [notice for notice in (problem, *context["notices"]) if notice]
-    sections = asked.over(kept)
+    sections = asked.over(before)
     for name, analyse, wanted in (("target", _target, target), ("groups", _groups, by or against)):
         try:
             context[name] = analyse(run, read, sections)
@@ -107,13 +107,13 @@ def write_page(
             context["notices"].append(f"A section that the report had before is left out: {error}")
     written = path or run.folder / "report.html"
     replace_file(written, lambda file: file.write(render(context)))
-    if plain or sections != kept:
+    if plain or sections != before:
         sections.write(run.folder)
     return Page(written, context["target"], context["groups"])
 
 
 class Sections(JsonPart):
-    """Those that were asked for with a report: kept beside the run, so that a report written again has them too."""
+    """Those that were asked for with a report: stored beside the run, so that a report written again has them too."""
 
     target: str | None = None
     tagging: str | None = None  # run folder of the control, with `target`
@@ -132,14 +132,14 @@ class Sections(JsonPart):
         text = json.dumps({name: value for name, value in self.to_json().items() if value is not None}, indent=2)
         replace_file(folder / SECTIONS, lambda file: file.write(text + "\n"))
 
-    def over(self, kept: Sections) -> Sections:
-        """These, and of those kept before what they do not replace."""
+    def over(self, before: Sections) -> Sections:
+        """These, and of those before what they do not replace."""
         other_groups = self.by is not None or self.against is not None
         return Sections(
-            target=self.target or kept.target,
-            tagging=self.tagging or (kept.tagging if self.target in (None, kept.target) else None),
-            by=self.by if other_groups else kept.by,
-            against=self.against if other_groups else kept.against,
+            target=self.target or before.target,
+            tagging=self.tagging or (before.tagging if self.target in (None, before.target) else None),
+            by=self.by if other_groups else before.by,
+            against=self.against if other_groups else before.against,
         )
 
 
@@ -217,7 +217,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
-        "exhibits": FeatureCards(findings, gallery, carried, truth).all(),
+        "cards": FeatureCards(findings, gallery, carried, truth).all(),
         "reasons": _reasons(run.folder),
         "history": history,
         "outlook": outlook_of(history),
@@ -375,7 +375,7 @@ def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
             none.append((number, asked))
         elif asked.feature is None:
             unusable.append((number, asked))
-        for answer in asked.each:
+        for answer in asked.by_feature:
             if answer.feature is not None and (answer.feature in seen or answer.feature not in names):
                 repeated.append((number, answer))
             elif answer.feature is not None:

@@ -65,9 +65,9 @@ def against_truth(names: Sequence[str], matrix: LabelMatrix, truth: Truth) -> Ag
 
 def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelMatrix) -> MatchedAttribute | None:
     comparable = (known >= 0) & (labels >= 0)
-    said, true = (labels == 1) & comparable, (known == 1) & comparable
-    common = (said & true).sum(axis=1)
-    said_sum, true_sum, rows = said.sum(axis=1), true.sum(axis=1), comparable.sum(axis=1)
+    having, true = (labels == 1) & comparable, (known == 1) & comparable
+    common = (having & true).sum(axis=1)
+    said_sum, true_sum, rows = having.sum(axis=1), true.sum(axis=1), comparable.sum(axis=1)
     spread = np.sqrt(said_sum * (rows - said_sum) * true_sum * (rows - true_sum))
     phi = np.divide(rows * common - said_sum * true_sum, spread, out=np.zeros(len(known)), where=spread > 0)
     if not (spread > 0).any():
@@ -76,9 +76,9 @@ def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelM
     best = int(np.lexsort((of_that_name, np.abs(phi).round(9)))[-1])
     complement = bool(phi[best] < 0)
     wanted = true[best] != comparable[best] if complement else true[best]
-    hits = int((said[best] & wanted).sum())
+    hits = int((having[best] & wanted).sum())
     accuracy = float(matches_with_truth(labels[None], known[best][None]).balanced_accuracy[0])
-    return MatchedAttribute(columns[best], complement, _ratio(hits, said[best]), _ratio(hits, wanted), accuracy)
+    return MatchedAttribute(columns[best], complement, _ratio(hits, having[best]), _ratio(hits, wanted), accuracy)
 
 
 def _ratio(hits: int, rows: NDArray[np.bool_]) -> float | None:

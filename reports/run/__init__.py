@@ -2,7 +2,6 @@
 
 from reports.run.answers import AnsweredComparison, VoteCounts
 from reports.run.attributes import Attribute, Value, relinked
-from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
 from reports.run.files import (
     RunError,
     TableBusy,
@@ -25,7 +24,18 @@ from reports.run.findings import (
     read_findings,
     twins_of,
 )
-from reports.run.folder import CURATION, LIVE, PREDICTED, STEER, RunFolder, write_run
+from reports.run.folder import (
+    CURATION,
+    LIVE,
+    PREDICTED,
+    STEER,
+    RunFolder,
+    defuse,
+    quoting_of,
+    restore,
+    write_csv,
+    write_run,
+)
 from reports.run.json_parts import JsonPart
 from reports.run.live import LiveRun
 from reports.run.reasons import Rationale, read_reasons, write_reasons

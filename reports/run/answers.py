@@ -39,7 +39,7 @@ class AnsweredComparison:
     more: tuple[AnsweredComparison, ...] = ()  # the same question with each further feature, and its part of the cost
 
     @property
-    def each(self) -> tuple[AnsweredComparison, ...]:
+    def by_feature(self) -> tuple[AnsweredComparison, ...]:
         """One by one for the features of the answer, each with its part of the cost."""
         return (replace(self, cost=self.cost - sum(answer.cost for answer in self.more), more=()), *self.more)
 

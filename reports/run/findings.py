@@ -20,6 +20,7 @@ from reports.run.folder import (
     Chances,
     RunFolder,
     certificates_of,
+    nullable,
     read_chances,
 )
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 MICRO = 1_000_000
 SAME, COMPLEMENT = "same as ", "complement of "  # in the column `twin`, before the name of the other feature
-KNOWN = "given"  # in place of the question, of a feature that the run started with
+KNOWN = "known"  # in place of the question, of a feature that the run started with
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
 Origin = tuple[str, ...]  # the name of a feature as discovered, and of the parts that splits have made of it
@@ -177,14 +178,14 @@ class Findings:
         those that it was found by, unless their labels say otherwise, and then those whose label people decided."""
         asked = feature.asked
         claims = (asked.having, asked.lacking) if asked and asked.having else ([], [])
-        said = [{self.ids[row] for row in np.flatnonzero(feature.labels == value)} for value in (0, 1)]
+        labelled = [{self.ids[row] for row in np.flatnonzero(feature.labels == value)} for value in (0, 1)]
         reviewed = [self.ids[row] for row in sorted(feature.vote_counts.reviewed)]
         latest = sorted(feature.corrected.items(), key=lambda item: item[1].at, reverse=True)
         sides = []
         for claimed, value in ((claims[0], 1), (claims[1], 0)):
             corrected = [self.ids[row] for row, correction in latest if correction.label == value]
-            found_by = [name for name in claimed if name not in said[1 - value]]
-            sides.append([*corrected, *found_by, *(name for name in reviewed if name in said[value])])
+            found_by = [name for name in claimed if name not in labelled[1 - value]]
+            sides.append([*corrected, *found_by, *(name for name in reviewed if name in labelled[value])])
         having, lacking = (list(dict.fromkeys(side)) for side in sides)
         return having, lacking
 
@@ -232,7 +233,7 @@ class Findings:
         """One row per example, one nullable 0/1 column per feature."""
         import pandas as pd
 
-        columns = {feature.name: _nullable(feature.labels) for feature in self.found}
+        columns = {feature.name: nullable(feature.labels) for feature in self.found}
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
     def attribute_table(self) -> pd.DataFrame:
@@ -247,9 +248,16 @@ class Findings:
         import pandas as pd
 
         rows = [
-            (self.ids[row], feature.name, one.label, None if one.before == UNKNOWN else one.before, one.by, one.at)
+            (
+                self.ids[row],
+                feature.name,
+                correction.label,
+                None if correction.before == UNKNOWN else correction.before,
+                correction.by,
+                correction.at,
+            )
             for feature in self.found
-            for row, one in sorted(feature.corrected.items())
+            for row, correction in sorted(feature.corrected.items())
         ]
         columns = ["id", "feature", "label", "before", "corrected_by", "corrected_at"]
         return pd.DataFrame(rows, columns=columns).astype({"label": "Int8", "before": "Int8"})
@@ -281,7 +289,7 @@ def _read_findings(run: RunFolder) -> Findings:
     answers = read_answers(Path(run.folder), ids)
     first: dict[str, AnsweredComparison] = {}
     for asked in answers.comparisons:
-        for named in asked.each:
+        for named in asked.by_feature:
             if named.feature is not None:
                 first.setdefault(named.feature, named)
     chances, certificates = read_chances(run.folder, run.summary, ids), certificates_of(run.summary)
@@ -331,9 +339,3 @@ def _twin_of(n: int, names: Sequence[str], labels: Sequence[Labels], judged: Seq
 
 def _plain(column: pd.Series[int]) -> Labels:
     return np.asarray(column.fillna(UNKNOWN), np.int8)
-
-
-def _nullable(labels: Labels) -> pd.arrays.IntegerArray:
-    import pandas as pd
-
-    return pd.arrays.IntegerArray(labels.copy(), labels == UNKNOWN)

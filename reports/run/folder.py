@@ -1,23 +1,72 @@
-"""The run folder: run.json, features.csv, labels.parquet, labels.csv and answers.jsonl, each replaced atomically."""
+"""The run folder: run.json, features.csv, labels.parquet, labels.csv and answers.jsonl, each replaced atomically.
+
+Cells of CSV files that a spreadsheet would run as a formula are written with an apostrophe before them, and read back
+without."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run.csv_cells import restored, write_csv
 from reports.run.files import RunError, replace_file
 from reports.run.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def defuse(cell: Any) -> Any:
+    """Numbers stay as they are. A text that has an apostrophe already gets one more, so that `restore` is exact."""
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(STARTS_A_FORMULA) else cell
+
+
+def restore(cell: Any) -> Any:
+    defused = isinstance(cell, str) and cell.startswith("'") and cell.lstrip("'").startswith(STARTS_A_FORMULA)
+    return cell[1:] if defused else cell
+
+
+def defused(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with its texts and column names defused."""
+    return _texts(table, defuse)
+
+
+def write_csv(file: IO[str], table: pd.DataFrame) -> None:
+    """Without what a spreadsheet would run, and with lone carriage returns quoted."""
+    made = defused(table)
+    texts = made.select_dtypes(exclude="number")
+    made.to_csv(file, index=False, quoting=quoting_of([*made.columns, *texts.to_numpy().flat]))
+
+
+def quoting_of(cells: Iterable[Any]) -> Literal[0, 1]:
+    """For Python's writers: everything is quoted where a cell holds a carriage return, of which one row became two."""
+    return csv.QUOTE_ALL if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
+
+
+def restored(table: pd.DataFrame) -> pd.DataFrame:
+    return _texts(table, restore)
+
+
+def _texts(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    made = table.copy()
+    for place, kind in enumerate(table.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            made.isetitem(place, table.iloc[:, place].map(change).array)
+    made.columns = pd.Index([change(name) for name in table.columns])
+    return made
+
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
@@ -87,7 +136,7 @@ def write_run(
     """Every file replaces its predecessor at once, run.json last."""
     import pandas as pd
 
-    table = pd.DataFrame({"id": ids} | {column_of(name): _nullable(values) for name, values in labels.items()})
+    table = pd.DataFrame({"id": ids} | {column_of(name): nullable(values) for name, values in labels.items()})
     listed = pd.DataFrame(list(features), columns=list(FEATURE_COLUMNS))
     replace_file(folder / "features.csv", lambda file: write_csv(file, listed))
     replace_file(folder / "labels.csv", lambda file: write_csv(file, table))
@@ -112,7 +161,7 @@ def _read_labels(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path).set_index("id").rename(columns={FEATURE_ID: "id"}).astype("Int8")
 
 
-def _nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
+def nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
     import pandas as pd
 
     return pd.arrays.IntegerArray(values.copy(), values < 0)

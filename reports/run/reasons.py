@@ -43,7 +43,7 @@ def read_reasons(folder: Path) -> list[Rationale]:
 
 def write_reasons(folder: Path, new: Iterable[Rationale]) -> None:
     """Beside those that are there; one of the same feature and example replaces the older one."""
-    kept = {(one.feature, one.definition, one.id): one for one in read_reasons(folder)}
-    kept |= {(one.feature, one.definition, one.id): one for one in new}
-    text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in kept.values())
+    kept = {(rationale.feature, rationale.definition, rationale.id): rationale for rationale in read_reasons(folder)}
+    kept |= {(rationale.feature, rationale.definition, rationale.id): rationale for rationale in new}
+    text = "".join(json.dumps(rationale.to_json(), ensure_ascii=False) + "\n" for rationale in kept.values())
     replace_file(folder / NAME, lambda file: file.write(text))

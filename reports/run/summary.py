@@ -106,7 +106,7 @@ class KnownFeatures(JsonPart):
     def __str__(self) -> str:
         names = f"{self.features} features were" if self.features > 1 else "1 feature was"
         return (
-            f"{names} given: {self.labels_taken:,} labels taken, {self.labels_asked:,} asked; g {self.g:.3f} by these"
+            f"{names} known: {self.labels_taken:,} labels taken, {self.labels_asked:,} asked; g {self.g:.3f} by these"
         )
 
 

@@ -69,10 +69,10 @@ class UnusableAnswers(JsonPart):
         oracles = list(dict.fromkeys(reason.by for reason in self.reasons))
         return "; ".join(
             ", ".join(
-                f"{one.answers:,} {one.kind}{'' if one.answers == 1 else 's'} {one.verdict}"
-                + (f" ({one.reason})" if one.reason != one.verdict else "")
-                for one in self.reasons
-                if one.by == oracle
+                f"{reason.answers:,} {reason.kind}{'' if reason.answers == 1 else 's'} {reason.verdict}"
+                + (f" ({reason.reason})" if reason.reason != reason.verdict else "")
+                for reason in self.reasons
+                if reason.by == oracle
             )
             + f", by {oracle}"
             for oracle in oracles
@@ -86,7 +86,7 @@ class UnusableCounts:
         self.comparisons = 0
         self.labels = 0
         self._unusable: Counter[tuple[str, str, str, str]] = Counter()
-        self._said: Counter[tuple[str, str]] = Counter()  # by whom, yes or no
+        self._verdicts: Counter[tuple[str, str]] = Counter()  # by whom, yes or no
 
     def count(self, by: str, kind: str, verdict: str, note: str, answers: int = 1) -> None:
         """`note` says why, where the verdict is refused or unreadable."""
@@ -97,7 +97,7 @@ class UnusableCounts:
         else:
             self.comparisons += answers
         if kind == LABEL and verdict in ("yes", "no"):
-            self._said[by, verdict] += answers
+            self._verdicts[by, verdict] += answers
         if verdict in ("refused", "unreadable"):
             self._unusable[by, kind, verdict, " ".join(note.split()) or verdict] += answers
 
@@ -105,16 +105,16 @@ class UnusableCounts:
         self.comparisons += other.comparisons
         self.labels += other.labels
         self._unusable += other._unusable
-        self._said += other._said
+        self._verdicts += other._verdicts
 
     def summary(self, contradicted: int = 0) -> UnusableAnswers:
         of_kind: Counter[str] = Counter()
         for (_, kind, _, _), answers in self._unusable.items():
             of_kind[kind] += answers
         one_sided = [
-            OneAnswer(by=by, verdict=said, labels=labels)
-            for (by, said), labels in self._said.items()
-            if labels >= MANY_LABELS and not self._said[by, "no" if said == "yes" else "yes"]
+            OneAnswer(by=by, verdict=verdict, labels=labels)
+            for (by, verdict), labels in self._verdicts.items()
+            if labels >= MANY_LABELS and not self._verdicts[by, "no" if verdict == "yes" else "yes"]
         ]
         return UnusableAnswers(
             comparisons=self.comparisons,

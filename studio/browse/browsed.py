@@ -15,14 +15,14 @@ from reports import Run
 from reports.browse import ExampleCatalogue, Vectors, browsed_columns
 from reports.run import LIVE, Findings, LiveRun, RunError
 from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
+from studio.catalog import OpenRun, RunCatalog
 from studio.config import VectorsOf
-from studio.runs import OpenRun, RunCatalog
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BROWSED_RUNS = 4
-SAMPLED = 20  # examples by which it is seen whether vectors are kept
+SAMPLED = 20  # examples by which it is seen whether vectors are stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +85,14 @@ class BrowsedRuns:
             return before
         same = before is not None and before.dataset is opened.dataset
         own = before.own if before is not None and same else _own_columns(opened.dataset)
-        return self._made(
-            key,
+        return BrowsedRun(
+            key=key,
             source=opened,
             findings=opened.run.findings,
             examples=opened.examples,
             dataset=opened.dataset,
             own=own,
+            catalogue=self._catalogue(opened, opened.run.findings, opened.examples, own),
             run=opened.run,
         )
 
@@ -104,28 +105,22 @@ class BrowsedRuns:
         except (DatasetError, KeyError) as error:
             raise RunError(f"the data set of the discovery cannot be read: {error}") from None
         ids = [example.id for example in dataset.examples]
-        working = np.ones(len(ids), np.bool_)
-        return self._made(
-            key,
+        findings = Findings(ids, found=[], comparisons=[], label_costs={}, working=np.ones(len(ids), np.bool_))
+        own = _own_columns(dataset)
+        return BrowsedRun(
+            key=key,
             source=source,
-            findings=Findings(ids, found=[], comparisons=[], label_costs={}, working=working),
+            findings=findings,
             examples=dataset.examples,
             dataset=dataset,
-            own=_own_columns(dataset),
+            own=own,
+            catalogue=self._catalogue(source, findings, dataset.examples, own),
             run=None,
         )
 
-    def _made(
-        self,
-        key: str,
-        *,
-        source: object,
-        findings: Findings,
-        examples: Sequence[Example | None],
-        dataset: Dataset | None,
-        own: pd.DataFrame | None,
-        run: Run | None,
-    ) -> BrowsedRun:
+    def _catalogue(
+        self, source: object, findings: Findings, examples: Sequence[Example | None], own: pd.DataFrame | None
+    ) -> ExampleCatalogue:
         texts = [example.text if example else None for example in examples]
         columns = browsed_columns(own, findings.attributes, findings.ids)
         digests = [example.digest if example else "" for example in examples]
@@ -137,17 +132,7 @@ class BrowsedRuns:
                 return self._embedded[1]
 
         embedded = self._vectors_of(digests[:SAMPLED]) is not None
-        catalogue = ExampleCatalogue(findings, texts, columns, vectors if embedded else None)
-        return BrowsedRun(
-            key=key,
-            source=source,
-            findings=findings,
-            examples=examples,
-            dataset=dataset,
-            own=own,
-            catalogue=catalogue,
-            run=run,
-        )
+        return ExampleCatalogue(findings, texts, columns, vectors if embedded else None)
 
 
 def _settings(live: LiveRun) -> dict[str, Any]:

@@ -4,46 +4,116 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from reports.browse import BrowseChoice
+from discovery import UNKNOWN
+from reports.browse import BrowseChoice, BrowsedColumn
 from reports.export import selection_as_parquet
-from reports.run import LIVE, LiveRun, RunError
+from reports.run import LIVE, FoundFeature, LiveRun, RunError
 from studio.browse.browsed import BrowsedRun, BrowsedRuns
-from studio.browse.views import about_of, example_of, tiles_of
-from studio.config import StudioConfig
-from studio.review import BrowserPictures, Visitor
-from studio.roles import Roles, for_staff
-from studio.runs import Key, RunCatalog
-from studio.views import StudioTemplates, json_response
+from studio.pages import Key, Studio, StudioPages, for_staff
+from studio.review import BrowserPictures, Visitor, film_kind
+from studio.runs import votes_on
+from studio.views import json_response
+
+TILE_LETTERS = 2_000
+WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
+
+
+def about_of(browsed: BrowsedRun) -> dict[str, Any]:
+    catalogue = browsed.catalogue
+    everything = catalogue.find(BrowseChoice())
+    return {
+        "total": everything["total"],
+        "pictured": browsed.pictured,
+        "texts": browsed.textual,
+        "embedded": catalogue.embedded,
+        "features": [
+            {"name": feature.name, "definition": feature.definition, "marks": counts}
+            for feature, counts in zip(catalogue.features, everything["features"], strict=True)
+        ],
+        "any": everything["any"],
+        "columns": [_column(column) for column in catalogue.columns.values()],
+        "media": browsed.media,
+        "finished": browsed.run is not None,
+    }
+
+
+def _column(column: BrowsedColumn) -> dict[str, Any]:
+    if column.numbers is None:
+        return {"name": column.name, "distinct": len(column.values)}
+    low, high = column.span
+    return {"name": column.name, "low": low, "high": high}
+
+
+def tiles_of(
+    browsed: BrowsedRun, choice: BrowseChoice, places: Sequence[int], notes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Predicted is what was chosen by a predicted label."""
+    catalogue = browsed.catalogue
+    chosen = {name for mark, name in choice.features if mark in ("yes", "no")}
+    predicted = [feature.by_name["predicted"] for feature in catalogue.features if feature.name in chosen]
+    return [
+        {
+            "place": row,
+            "id": catalogue.ids[row],
+            "text": (catalogue.texts[row] or "")[:TILE_LETTERS],
+            "note": note,
+            "predicted": any(bool(predictions[row]) for predictions in predicted),
+        }
+        for row, note in zip(places, notes, strict=True)
+    ]
+
+
+def example_of(browsed: BrowsedRun, row: int, pictures: BrowserPictures) -> dict[str, Any]:
+    catalogue, example = browsed.catalogue, browsed.examples[row]
+    image = example.image if example is not None else None
+    stored = {"id": example.id, "text": example.text, "image": image, "home": example.home} if example else {}
+    return {
+        "place": row,
+        "id": catalogue.ids[row],
+        "text": catalogue.texts[row] or "",
+        "pictured": image is not None,
+        "film": film_kind(image) is not None,
+        "moves": example is not None and image is not None and pictures.is_moving(example.digest, stored),
+        "labels": [
+            {
+                "label": WORDS[int(found.labels[row])],
+                "words": words_on(found, row),
+                "doubtful": bool(marks.by_name["doubtful"][row]),
+                "contradicted": bool(marks.by_name["contradicted"][row]),
+            }
+            for found, marks in zip(browsed.findings.found, catalogue.features, strict=True)
+        ],
+        "columns": [[column.name, column.text(row)] for column in catalogue.columns.values()],
+    }
+
+
+def words_on(found: FoundFeature, row: int) -> str:
+    """Where a label comes from."""
+    if (corrected := found.corrected.get(row)) is not None:
+        return f"corrected by {corrected.by}"
+    return votes_on(found, row)
+
 
 MOST_AT_ONCE = 500  # tiles of one answer
 MOST_FIELDS = 1_000  # of a question
 MOST_NAMED = 200  # selected examples whose ids the page gets, for its address
 
 
-class BrowsePages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
-        self._runs = BrowsedRuns(run_catalog, config.vectors)
-        self._pictures = BrowserPictures()
+class BrowsePages(StudioPages):
+    def __init__(self, studio: Studio) -> None:
+        super().__init__(studio)
+        self._runs = BrowsedRuns(studio.run_catalog, studio.config.vectors)
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/runs/{key}/browse", self.page, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/about", self.about, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/found", self.found, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/all", self.all, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/example", self.example, methods=["GET"])
-        router.add_api_route("/runs/{key}/browse/export", self.export, methods=["POST"])
-        return router
-
-    @for_staff
+    @for_staff("GET /runs/{key}/browse")
     def page(self, visitor: Visitor, key: Key) -> Response:
         """Without the run, which may take a while to read: the page's script asks for it."""
         folder = self._run_catalog.folder(key)
@@ -64,13 +134,13 @@ class BrowsePages:
             finished=opened is not None,
         )
 
-    @for_staff
-    def about(self, visitor: Visitor, key: Key) -> Response:
+    @for_staff("GET /runs/{key}/browse/about")
+    def facts(self, visitor: Visitor, key: Key) -> Response:
         del visitor
         browsed = self._run(key)
         return json_response(about_of(browsed))
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/found")
     def found(self, visitor: Visitor, key: Key, request: Request) -> Response:
         """What matches, a page of it, and how many would match otherwise."""
         del visitor
@@ -81,7 +151,7 @@ class BrowsePages:
         answer["tiles"] = tiles_of(browsed, choice, answer.pop("places"), answer.pop("notes"))
         return json_response(answer | {"live": self._runs.live(key)})
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/all")
     def all(self, visitor: Visitor, key: Key, request: Request) -> Response:
         """The places of all that match, with their ids where these are few; or of those that an address names."""
         del visitor
@@ -94,7 +164,7 @@ class BrowsePages:
         ids = [browsed.findings.ids[row] for row in rows] if len(rows) <= MOST_NAMED else None
         return json_response({"places": rows, "ids": ids})
 
-    @for_staff
+    @for_staff("GET /runs/{key}/browse/example")
     def example(self, visitor: Visitor, key: Key, row: str = "", id: str | None = None) -> Response:
         """By its place or by its id; null where there is none."""
         del visitor
@@ -104,11 +174,11 @@ class BrowsePages:
             return json_response(None)
         return json_response(example_of(browsed, place, self._pictures))
 
-    @for_staff
+    @for_staff("POST /runs/{key}/browse/export")
     def export(self, visitor: Visitor, key: Key) -> Response:
         """The ids of the selected examples, a line each, or all that is known of them as Parquet."""
-        browsed, kind = self._run(key), visitor.form.one("kind")
-        rows = rows_of(visitor.form.one("rows"), len(browsed.findings.ids))
+        browsed, kind = self._run(key), visitor.form.value("kind")
+        rows = rows_of(visitor.form.value("rows"), len(browsed.findings.ids))
         if not rows:
             raise HTTPException(422, "Nothing is selected: select some examples first.")
         name = self._catalog_name(key)

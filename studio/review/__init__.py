@@ -1,6 +1,17 @@
 """The page on which people answer: rendered on the server, usable without JavaScript, whole in itself."""
 
-from studio.review.access import LINK, PUBLIC, SECRET, TASK, Authenticator, RequestContext, Signer, Visitor, for_role
+from studio.review.access import (
+    LINK,
+    PUBLIC,
+    SECRET,
+    TASK,
+    Authenticator,
+    Pages,
+    RequestContext,
+    Signer,
+    Visitor,
+    for_role,
+)
 from studio.review.app import create_app
 from studio.review.config import ReviewConfig
 from studio.review.media import BrowserPictures, Size, StaticFiles, film_kind

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Annotated, Any, TypeVar, cast
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from itsdangerous import BadData, URLSafeSerializer
 
@@ -44,9 +44,10 @@ def ended(invitation: Invitation) -> Refusal:
     return Refusal(403, key, when=Moment(when or 0.0), by=invitation.by)
 
 
-def for_role(*roles: str) -> Callable[[Endpoint], Endpoint]:
-    """The roles that may use an endpoint; one without a role refuses everybody. Whether the invitation is still valid
-    is checked in the endpoint's own thread, to save a second change of threads."""
+def for_role(route: str, *roles: str) -> Callable[[Endpoint], Endpoint]:
+    """Where an endpoint of `Pages` is served, as in `GET /admin`, and the roles that may use it; one without a role
+    refuses everybody. Whether the invitation is still valid is checked in the endpoint's own thread, to save a second
+    change of threads."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
@@ -55,10 +56,22 @@ def for_role(*roles: str) -> Callable[[Endpoint], Endpoint]:
                 named["visitor"].admit(*roles)
             return endpoint(*arguments, **named)
 
-        guarded.role = roles[0]  # type: ignore[attr-defined]
+        guarded.route, guarded.role = route, roles[0]  # type: ignore[attr-defined]
         return cast("Endpoint", guarded)
 
     return mark
+
+
+class Pages:
+    """Endpoints that `for_role` has marked, as methods: earlier ones go before later ones."""
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        for name, method in vars(type(self)).items():
+            if route := getattr(method, "route", ""):
+                verb, path = route.split()
+                router.add_api_route(path, getattr(self, name), methods=[verb])
+        return router
 
 
 class Signer:
@@ -164,7 +177,7 @@ class Authenticator:
         """Protection against CSRF: the form must be from this session and sent by a page of this site."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Refusal(403, "refused.elsewhere")
-        if not self._signer.is_stamp(form.one("csrf"), cookie, CSRF):
+        if not self._signer.is_stamp(form.value("csrf"), cookie, CSRF):
             raise Refusal(403, "refused.session")
 
 

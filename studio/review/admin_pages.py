@@ -1,33 +1,21 @@
-"""The pages of an administrator: the queue, the reviewers, the export, withdrawing answers, revoking invitations."""
+"""The pages of an administrator: the queue, the reviewers, the export, withdrawing answers, revoking invitations, and
+disputed labels in one view: who said what, the examples that define the feature, reasons, and the ruling."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Any
+
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from store.review import Queue
+from store.review import EXEMPLARS, DisputedLabel, digests_shown
 from studio.review.access import ADMIN, Visitor, for_role
-from studio.review.config import ReviewConfig
-from studio.review.views import Templates
+from studio.review.languages import CATALOGUES, Catalogue
+from studio.review.media import Digest, Size, picture_of
+from studio.review.views import Cards, ReviewPages
 
 
-class AdminPages:
-    def __init__(self, queue: Queue, config: ReviewConfig, templates: Templates) -> None:
-        self._queue = queue
-        self._config = config
-        self._templates = templates
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/admin", self.overview, methods=["GET"])
-        router.add_api_route("/admin/export.csv", self.export, methods=["GET"])
-        router.add_api_route("/admin/withdraw", self.preview, methods=["GET"])
-        router.add_api_route("/admin/withdraw", self.withdraw, methods=["POST"])
-        router.add_api_route("/admin/release", self.release, methods=["POST"])
-        router.add_api_route("/admin/revoke", self.revoke, methods=["POST"])
-        return router
-
-    @for_role(ADMIN)
+class AdminPages(ReviewPages):
+    @for_role("GET /admin", ADMIN)
     def overview(self, visitor: Visitor) -> Response:
         return self._templates.page(
             "admin.html",
@@ -41,7 +29,7 @@ class AdminPages:
             invitations=self._queue.people.invitations(),
         )
 
-    @for_role(ADMIN)
+    @for_role("GET /admin/export.csv", ADMIN)
     def export(self, visitor: Visitor) -> Response:
         del visitor
         headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
@@ -49,7 +37,7 @@ class AdminPages:
             self._config.export(self._queue.records.answers()), media_type="text/csv; charset=utf-8", headers=headers
         )
 
-    @for_role(ADMIN)
+    @for_role("GET /admin/withdraw", ADMIN)
     def preview(self, visitor: Visitor, name: str = "") -> Response:
         """What withdrawing a reviewer would do."""
         person = self._queue.people.find(name)
@@ -60,24 +48,68 @@ class AdminPages:
             "withdraw.html", language=visitor.language, csrf=visitor.csrf, name=person.name, effect=effect
         )
 
-    @for_role(ADMIN)
+    @for_role("POST /admin/withdraw", ADMIN)
     def withdraw(self, visitor: Visitor) -> Response:
         """Discard a reviewer's answers and revoke their invitations: they would only give the same answers again."""
-        person = self._queue.people.find(visitor.form.one("name"))
+        person = self._queue.people.find(visitor.form.value("name"))
         if person is not None:
             self._queue.people.revoke(person.name)
             self._queue.withdrawals.withdraw(person.id)
         return RedirectResponse("/admin", 303)
 
-    @for_role(ADMIN)
+    @for_role("POST /admin/release", ADMIN)
     def release(self, visitor: Visitor) -> Response:
         """End a reviewer's leases, so that others get the questions."""
-        person = self._queue.people.find(visitor.form.one("name"))
+        person = self._queue.people.find(visitor.form.value("name"))
         if person is not None:
             self._queue.leases.release(person.id)
         return RedirectResponse("/admin", 303)
 
-    @for_role(ADMIN)
+    @for_role("POST /admin/revoke", ADMIN)
     def revoke(self, visitor: Visitor) -> Response:
-        self._queue.people.revoke(visitor.form.one("name"))
+        self._queue.people.revoke(visitor.form.value("name"))
         return RedirectResponse("/admin", 303)
+
+    @for_role("GET /admin/disputed", ADMIN)
+    def disputed(self, visitor: Visitor) -> Response:
+        found = self._queue.rulings.disputed(self._config.terms.queue)
+        digests = [digest for dispute in found for digest in digests_shown(dispute.question)]
+        say = CATALOGUES[visitor.language]
+        cards = Cards(say, self._queue.items.examples(digests), self._pictures.is_moving)
+        return self._templates.page(
+            "disputed.html",
+            language=visitor.language,
+            csrf=visitor.csrf,
+            disputed=[_shown(number, dispute, cards, say) for number, dispute in enumerate(found)],
+        )
+
+    @for_role("POST /admin/rule", ADMIN)
+    def rule(self, visitor: Visitor) -> Response:
+        """Rule on the labels that were decided; the others stay disputed."""
+        form = visitor.form
+        decided = {number: form.value(f"rule-{number}") for number in form.numbers("item")}
+        verdicts = {number: verdict == "yes" for number, verdict in decided.items() if verdict in ("yes", "no")}
+        self._queue.rulings.rule(visitor.who.id, verdicts)
+        return RedirectResponse("/admin/disputed", 303)
+
+    @for_role("GET /admin/media/{digest}/{size}", ADMIN)
+    def media(self, visitor: Visitor, digest: Digest, size: Size) -> Response:
+        del visitor
+        return picture_of(self._queue, self._pictures, digest, size)
+
+
+def _shown(number: int, label: DisputedLabel, cards: Cards, say: Catalogue) -> dict[str, Any]:
+    names = {True: say.plain("this has it"), False: say.plain("this lacks it")}
+    known = [pair for pair in label.question.get(EXEMPLARS, ()) if pair[0] != label.question["example"]]
+    return {
+        "item": label.item,
+        "feature": label.question["feature"][0],
+        "definition": label.question["feature"][1],
+        "card": cards.numbered(number, label.item, label.question["example"]),
+        "exemplars": [
+            cards.named(names[bool(has)], place, digest, marked=bool(has)) for place, (digest, has) in enumerate(known)
+        ],
+        "yes": label.yes,
+        "no": label.no,
+        "reasons": label.reasons,
+    }

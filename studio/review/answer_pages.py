@@ -7,28 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
-from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
+from store.review import FINISHED, PAUSED, LeasedQuestion, QueueOutlook
 from studio.review.access import (
     NO_LINK,
     PUBLIC,
     REVIEWER,
     Authenticator,
     RequestContext,
-    Signer,
     Visitor,
     ended,
     for_role,
 )
-from studio.review.config import ReviewConfig
 from studio.review.languages import CATALOGUES
-from studio.review.media import BrowserPictures, Digest, Size, StaticFiles, picture_of
+from studio.review.media import Digest, Size, StaticFiles, picture_of
 from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
 from studio.review.views import (
     Cards,
-    Templates,
+    Review,
+    ReviewPages,
     digests_of,
     is_training,
     page_context,
@@ -42,39 +40,12 @@ NOTES = ("again", "late", "nothing", "used")
 WAITING = {"others": "others", "working": "discovery", "unasked": "none"}  # why there is nothing to answer
 
 
-class AnswerPages:
-    def __init__(
-        self,
-        queue: Queue,
-        config: ReviewConfig,
-        templates: Templates,
-        signer: Signer,
-        authenticator: Authenticator,
-        pictures: BrowserPictures,
-    ) -> None:
-        self._queue = queue
-        self._config = config
-        self._templates = templates
-        self._signer = signer
-        self._authenticator = authenticator
-        self._pictures = pictures
-        self._files = StaticFiles(STATIC.iterdir())
+class AnswerPages(ReviewPages):
+    def __init__(self, review: Review, authenticator: Authenticator) -> None:
+        super().__init__(review)
+        self._authenticator, self._files = authenticator, StaticFiles(STATIC.iterdir())
 
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/i/{token}", self.open_link, methods=["GET"])
-        router.add_api_route("/static/{name}", self.static_file, methods=["GET"])
-        router.add_api_route("/media/{digest}/{size}", self.media, methods=["GET"])
-        router.add_api_route("/", self.question, methods=["GET"])
-        router.add_api_route("/ready", self.ready, methods=["GET"])
-        router.add_api_route("/training", self.feedback, methods=["GET"])
-        router.add_api_route("/touch", self.touch, methods=["POST"])
-        router.add_api_route("/answer", self.answer, methods=["POST"])
-        router.add_api_route("/skip", self.skip, methods=["POST"])
-        router.add_api_route("/undo", self.undo, methods=["POST"])
-        return router
-
-    @for_role(PUBLIC)
+    @for_role("GET /i/{token}", PUBLIC)
     def open_link(self, token: str, visitor: Visitor) -> Response:
         invitation = self._authenticator.invitation_of(token)
         if invitation is None:
@@ -92,36 +63,36 @@ class AnswerPages:
         )
         return self._authenticator.start_session(invitation, page)
 
-    @for_role(PUBLIC)
+    @for_role("GET /static/{name}", PUBLIC)
     def static_file(self, name: str) -> Response:
         return self._files.response(name)
 
-    @for_role(REVIEWER)
+    @for_role("GET /media/{digest}/{size}", REVIEWER)
     def media(self, visitor: Visitor, digest: Digest, size: Size) -> Response:
         del visitor
         return picture_of(self._queue, self._pictures, digest, size)
 
-    @for_role(REVIEWER)
+    @for_role("GET /", REVIEWER)
     def question(self, visitor: Visitor, note: str = "") -> Response:
         person, terms = visitor.who.id, self._config.terms
         training = self._queue.training.next_page(person, terms) if terms.training else []
         shown = training or self._queue.leases.next_page(person, terms)
         return self._page(visitor, shown, note=note if note in NOTES else "")
 
-    @for_role(REVIEWER)
+    @for_role("GET /ready", REVIEWER)
     def ready(self, visitor: Visitor) -> Response:
         queue = self._config.terms.queue
         left = self._queue.records.progress(visitor.who.id, queue).left
         now = {"left": left, "state": self._queue.outlooks.of(queue).state}
         return Response(json.dumps(now), media_type="application/json")
 
-    @for_role(REVIEWER)
+    @for_role("GET /training", REVIEWER)
     def feedback(self, visitor: Visitor) -> Response:
         """What was right and what was wrong in the training round."""
         results, say = self._queue.training.results(visitor.who.id), CATALOGUES[visitor.language]
         if not results:
             return _home()
-        examples = self._queue.items.examples([one.question["example"] for one in results])
+        examples = self._queue.items.examples([result.question["example"] for result in results])
         cards = Cards(say, examples, self._pictures.is_moving)
         shown = [
             {
@@ -132,16 +103,16 @@ class AnswerPages:
             }
             for place, result in enumerate(results)
         ]
-        right = sum(one.said == one.right for one in results)
+        right = sum(result.said == result.right for result in results)
         return self._templates.page("training.html", language=visitor.language, results=shown, right=right)
 
-    @for_role(REVIEWER)
+    @for_role("POST /touch", REVIEWER)
     def touch(self, visitor: Visitor) -> Response:
         """Somebody is at work on the page: it is kept for them."""
         self._queue.leases.touch(visitor.who.id, self._config.terms)
         return Response(status_code=204)
 
-    @for_role(REVIEWER)
+    @for_role("POST /answer", REVIEWER)
     def answer(self, visitor: Visitor) -> Response:
         """Save the answers to the current questions; questions answered before keep their answer."""
         if not is_comparison(visitor.form):
@@ -167,22 +138,22 @@ class AnswerPages:
         form = visitor.form
         try:
             examples = self._queue.items.examples(digests_of([shown]))
-            said = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
+            answer = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
         except Unclear as unclear:
-            typed = {key: form.one(key)[:600] for key in TYPED}
+            typed = {key: form.value(key)[:600] for key in TYPED}
             marked = replace(shown, answer={"shown": form.numbers("shown")})
             problem = problem_of(unclear, CATALOGUES[visitor.language])
             return self._page(visitor, [marked], status=422, given=typed, problem=problem)
-        counted = self._queue.votes.give(visitor.who.id, {shown.id: said})
+        counted = self._queue.votes.give(visitor.who.id, {shown.id: answer})
         return _home("late" if counted.late else "")
 
-    @for_role(REVIEWER)
+    @for_role("POST /skip", REVIEWER)
     def skip(self, visitor: Visitor) -> Response:
         why = reason(visitor.form, self._config.clean)
         self._queue.votes.skip(visitor.who.id, visitor.form.numbers("lease"), why)
         return _home()
 
-    @for_role(REVIEWER)
+    @for_role("POST /undo", REVIEWER)
     def undo(self, visitor: Visitor) -> Response:
         return _home(self._queue.votes.undo(visitor.who.id, self._config.terms))
 

@@ -16,15 +16,13 @@ from starlette.exceptions import HTTPException
 
 from store.review import Queue
 from studio.review.access import SECRET, Authenticator, Refusal, Signer
-from studio.review.adjudication_pages import AdjudicationPages
 from studio.review.admin_pages import AdminPages
 from studio.review.answer_pages import AnswerPages
 from studio.review.config import ReviewConfig
 from studio.review.languages import language_of
-from studio.review.media import BrowserPictures
 from studio.review.mturk_pages import MturkPages
 from studio.review.security_headers import SecurityHeaders
-from studio.review.views import Templates
+from studio.review.views import Review
 
 TITLED = (403, 404, 405, 413)
 MESSAGES = {404: "refused.page", 405: "refused.method"}
@@ -40,8 +38,8 @@ async def few_threads(_app: FastAPI) -> AsyncIterator[None]:
 
 
 def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
-    signer, templates, pictures = Signer(queue.people.secret(SECRET)), Templates(), BrowserPictures()
-    authenticator = Authenticator(queue, signer, config.cookie, secure=config.secure)
+    review = Review(queue, config, Signer(queue.people.secret(SECRET)))
+    authenticator = Authenticator(queue, review.signer, config.cookie, secure=config.secure)
     app = FastAPI(
         title="twothirds review",
         openapi_url=None,  # the page is for people
@@ -52,15 +50,13 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
         lifespan=few_threads,
     )
     app.add_middleware(SecurityHeaders, submit_addresses=config.submit_addresses)
-    app.include_router(AnswerPages(queue, config, templates, signer, authenticator, pictures).router())
-    app.include_router(AdminPages(queue, config, templates).router())
-    app.include_router(AdjudicationPages(queue, config, templates, pictures).router())
-    app.include_router(MturkPages(queue, config, templates, signer, pictures).router())
+    for pages in (AnswerPages(review, authenticator), AdminPages(review), MturkPages(review)):
+        app.include_router(pages.router())
 
     def plain(request: Request, status: int, key: str, text: str = "", **values: Any) -> Response:
         title = f"title.{status if status in TITLED else 'error'}"
         language = language_of(request.headers.get("accept-language", ""))
-        return templates.page(
+        return review.templates.page(
             "message.html", status, language=language, title=title, message=key, text=text, values=values
         )
 
@@ -71,8 +67,8 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     @app.exception_handler(HTTPException)
     def stopped(request: Request, error: HTTPException) -> Response:
         """With the words that it was raised with, if they are not those that belong to its status anyway."""
-        said = str(error.detail) if error.detail != HTTPStatus(error.status_code).phrase else ""
-        return plain(request, error.status_code, MESSAGES.get(error.status_code, "refused.form"), said)
+        detail = str(error.detail) if error.detail != HTTPStatus(error.status_code).phrase else ""
+        return plain(request, error.status_code, MESSAGES.get(error.status_code, "refused.form"), detail)
 
     @app.exception_handler(RequestValidationError)
     def unreadable(request: Request, _error: RequestValidationError) -> Response:

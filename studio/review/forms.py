@@ -16,7 +16,7 @@ MAX_NUMBER = 2**63 - 1  # that the store can hold
 class Form:
     fields: tuple[tuple[str, str], ...] = field(default=())
 
-    def one(self, name: str) -> str:
+    def value(self, name: str) -> str:
         """The first value of a field; empty where there is none."""
         return next((value for key, value in self.fields if key == name), "")
 

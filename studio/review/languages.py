@@ -60,9 +60,9 @@ class Catalogue:
             return self.moment(value)
         if isinstance(value, float):
             return self.number(value, 1)
-        return self.whole(value) if isinstance(value, int) else value
+        return self.integer(value) if isinstance(value, int) else value
 
-    def whole(self, value: int) -> str:
+    def integer(self, value: int) -> str:
         return format_decimal(value, locale=self.language)
 
     def number(self, value: float | None, digits: int = 2) -> str:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
-from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue, unconfirmed
-from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Signer, Visitor, for_role
-from studio.review.config import ReviewConfig
+from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, unconfirmed
+from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Visitor, for_role
 from studio.review.languages import CATALOGUES
-from studio.review.media import BrowserPictures, Digest, Size
+from studio.review.media import Digest, Size
 from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels
-from studio.review.views import Templates, digests_of, page_context, problem_of, suggestions
+from studio.review.views import ReviewPages, digests_of, page_context, problem_of, suggestions
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
@@ -47,24 +45,8 @@ class Assignment:
         return f"{self.token} {self.assignment} {self.worker} {self.submit_to}"
 
 
-class MturkPages:
-    def __init__(
-        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, pictures: BrowserPictures
-    ) -> None:
-        self._queue = queue
-        self._config = config
-        self._templates = templates
-        self._signer = signer
-        self._pictures = pictures
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/task/{token}", self.task, methods=["GET"])
-        router.add_api_route("/task/{token}", self.answer, methods=["POST"])
-        router.add_api_route("/task/{token}/media/{digest}/{size}", self.media, methods=["GET"])
-        return router
-
-    @for_role(PUBLIC)
+class MturkPages(ReviewPages):
+    @for_role("GET /task/{token}", PUBLIC)
     def task(
         self,
         token: str,
@@ -84,12 +66,12 @@ class MturkPages:
             raise Refusal(409, "refused.task.answered")
         return self._page(visitor, at, shown) if shown else self._done(visitor, at)
 
-    @for_role(PUBLIC)
+    @for_role("POST /task/{token}", PUBLIC)
     def answer(self, token: str, visitor: Visitor) -> Response:
         form = visitor.form
         self._hit(token)
-        at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
-        if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
+        at = self._assignment(token, form.value("assignment"), form.value("worker"), form.value("submit_to"))
+        if not self._signer.is_stamp(form.value("stamp"), at.stamped, TASK):
             raise Refusal(403, "refused.task.form")
         worker = self._queue.people.add(at.name, WORKER)
         if not is_comparison(form):
@@ -97,7 +79,7 @@ class MturkPages:
             self._queue.votes.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
             return self._done(visitor, at)
         compared = [
-            one for one in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"
+            lease for lease in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if lease.kind != "label"
         ]
         if compared:
             try:
@@ -108,7 +90,7 @@ class MturkPages:
             self._queue.votes.give(worker.id, {compared[0].id: answer}, submission=at.assignment, held=True)
         return self._done(visitor, at)
 
-    @for_role(PUBLIC)
+    @for_role("GET /task/{token}/media/{digest}/{size}", PUBLIC)
     def media(self, token: str, digest: Digest, size: Size) -> Response:
         """An example of this task; any other is not found."""
         hit = self._hit(token)
@@ -145,7 +127,7 @@ class MturkPages:
         context = page_context(shown, self._queue.items.examples(digests_of(shown)), say, self._pictures.is_moving)
         if unclear is not None:
             context["problem"] = problem_of(unclear, say)
-            context["given"] = {key: form.one(key)[:600] for key in TYPED}
+            context["given"] = {key: form.value(key)[:600] for key in TYPED}
         labelling = context.pop("template") == "label.html"
         used = [] if labelling else suggestions(self._queue, shown[0], self._config.name_problem)
         return self._templates.page(

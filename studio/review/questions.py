@@ -69,7 +69,7 @@ def _named(
     known: Iterable[str],
     exclude: Iterable[str] = (),
 ) -> tuple[str, str]:
-    name, definition = clean(form.one("name")[:400]), clean(form.one("definition")[:2000])
+    name, definition = clean(form.value("name")[:400]), clean(form.value("definition")[:2000])
     if not name:
         raise Unclear("name", "problem.no name")
     if fault := name_problem(name, known, exclude):
@@ -95,7 +95,7 @@ def _chosen(
     if len(chosen) < 2:
         raise Unclear("shown", "problem.choose.family")
     name, definition = _named(form, clean, name_problem, ())
-    words = [clean(word) for word in form.one("missing")[:4000].replace(";", ",").split(",")]
+    words = [clean(word) for word in form.value("missing")[:4000].replace(";", ",").split(",")]
     new = list(dict.fromkeys(word for word in words if word))[:VALUES_LIMIT]
     for word in new:
         if fault := name_problem(word, [option[0] for option in options], ()):
@@ -109,7 +109,7 @@ def _reason(form: Form, clean: Callable[[str], str], example: Mapping[str, Any])
     chosen = {number for number in form.numbers("shown") if number < len(HAS_OR_LACKS)}
     if len(chosen) != 1:
         raise Unclear("shown", "problem.why.choose")
-    has, why, quote = chosen == {0}, clean(form.one("why")[:2000]), form.one("quote")[:2000].split()
+    has, why, quote = chosen == {0}, clean(form.value("why")[:2000]), form.value("quote")[:2000].split()
     if not any(character.isalpha() for character in why) or len(why) > WHY_LIMIT:
         raise Unclear("why", "problem.why", n=WHY_LIMIT)
     text = example.get("text") or ""
@@ -131,8 +131,9 @@ def is_comparison(form: Form) -> bool:
 def labels(form: Form) -> tuple[dict[int, bool], list[int]]:
     """By lease whether the example has the feature, and the leases marked "cannot tell". Unmarked examples lack it."""
     yes, unsure, leases = set(form.numbers("has")), set(form.numbers("unsure")), form.numbers("lease")
-    return {lease: lease in yes for lease in leases if lease not in unsure}, [one for one in leases if one in unsure]
+    labels = {lease: lease in yes for lease in leases if lease not in unsure}
+    return labels, [lease for lease in leases if lease in unsure]
 
 
 def reason(form: Form, clean: Callable[[str], str]) -> str:
-    return clean(form.one("reason")[:400])[:REASON_LIMIT] or UNSURE
+    return clean(form.value("reason")[:400])[:REASON_LIMIT] or UNSURE

@@ -5,7 +5,7 @@ Everything is escaped, and an undefined name is an error."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from store.review import (
     digests_in,
     digests_shown,
 )
-from studio.review.config import NameProblem
+from studio.review.access import Pages, Signer
+from studio.review.config import NameProblem, ReviewConfig
 from studio.review.languages import CATALOGUES, Catalogue
-from studio.review.media import film_kind
+from studio.review.media import BrowserPictures, film_kind
 from studio.review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
 
 IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
@@ -99,7 +100,7 @@ def page_context(
     # A check may have been entered without words.
     first = next((leased for leased in shown if leased.purpose == VOTE), shown[0])
     return {
-        "leases": [one.id for one in shown],
+        "leases": [leased.id for leased in shown],
         "about": first.question.get("about", ""),
         "reasons": REASONS,
         "training": is_training(shown),
@@ -115,13 +116,13 @@ def is_training(shown: list[LeasedQuestion]) -> bool:
 
 def _same_answer(shown: list[LeasedQuestion]) -> bool:
     """Whether the page was skipped as a whole; examples that are unsure among others are marked one by one."""
-    said = [(leased.answer or {}).get("skipped") for leased in shown]
-    return len(set(said)) == 1 and (len(said) == 1 or said[0] != UNSURE)
+    reasons = [(leased.answer or {}).get("skipped") for leased in shown]
+    return len(set(reasons)) == 1 and (len(reasons) == 1 or reasons[0] != UNSURE)
 
 
 def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
-    said, question = asked.answer or {}, asked.question
-    chosen, digests = _chosen(said), digests_in(question)
+    answer, question = asked.answer or {}, asked.question
+    chosen, digests = _chosen(answer), digests_in(question)
     every = [cards.numbered(place, place, digest, marked=place in chosen) for place, digest in enumerate(digests)]
     split = len(digests) - len(question.get("without", ()))
     return {
@@ -134,13 +135,13 @@ def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[
         "avoid": "; ".join(filter(None, [question.get("avoid"), *question.get("exclude", ())])),
         "options": options_of(asked.kind, question, chosen, say),
         "attribute": question.get("attribute") or question.get("feature", ("", "")),
-        "given": _given(said),
+        "given": _given(answer),
         "problem": None,
     }
 
 
 def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
-    said = [leased.answer or {} for leased in shown]
+    answers = [leased.answer or {} for leased in shown]
     return {
         "template": "label.html",
         "feature": first.question["feature"][0],
@@ -149,34 +150,34 @@ def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards,
         "cards": [
             cards.numbered(
                 place,
-                one.id,
-                one.question["example"],
+                leased.id,
+                leased.question["example"],
                 marked=answer.get("verdict") == "yes",
                 unsure=answer.get("skipped") == UNSURE,
             )
-            for place, (one, answer) in enumerate(zip(shown, said, strict=True))
+            for place, (leased, answer) in enumerate(zip(shown, answers, strict=True))
         ],
         "keys": LETTERS,
     }
 
 
-def _given(said: Mapping[str, Any]) -> dict[str, str]:
+def _given(answer: Mapping[str, Any]) -> dict[str, str]:
     """What an answer that was undone holds, by the fields of the form."""
-    typed = {key: said.get(key, "") for key in ("name", "definition", "quote")}
-    missing = ", ".join(name for name, *_ in said.get("more", ()))
-    return typed | {"missing": missing, "why": said.get("reason", "")}
+    typed = {key: answer.get(key, "") for key in ("name", "definition", "quote")}
+    missing = ", ".join(name for name, *_ in answer.get("more", ()))
+    return typed | {"missing": missing, "why": answer.get("reason", "")}
 
 
-def _chosen(said: Mapping[str, Any]) -> Collection[int]:
+def _chosen(answer: Mapping[str, Any]) -> Collection[int]:
     """Places of what it chose: of a reason by its verdict."""
-    chosen: Collection[int] = said.get("shown", ())
-    return chosen or {"yes": (0,), "no": (1,)}.get(said.get("verdict", ""), ())
+    chosen: Collection[int] = answer.get("shown", ())
+    return chosen or {"yes": (0,), "no": (1,)}.get(answer.get("verdict", ""), ())
 
 
 def _exemplars(shown: list[LeasedQuestion], cards: Cards, say: Catalogue) -> list[Card]:
     """Examples that are known to have the feature, which are marked, or to lack it; not those that are asked about."""
     asked = {leased.question["example"] for leased in shown}
-    listed = next((one.question[EXEMPLARS] for one in shown if EXEMPLARS in one.question), ())
+    listed = next((leased.question[EXEMPLARS] for leased in shown if EXEMPLARS in leased.question), ())
     known = [pair for pair in listed if pair[0] not in asked]
     names = {True: say.plain("this has it"), False: say.plain("this lacks it")}
     return [
@@ -269,3 +270,20 @@ def _environment(say: Catalogue) -> Environment:
     environment.globals["t"] = say
     environment.filters |= {"moment": say.moment, "share": say.share, "number": say.number}
     return environment
+
+
+@dataclass(frozen=True)
+class Review:
+    """What all pages of the review use."""
+
+    queue: Queue
+    config: ReviewConfig
+    signer: Signer
+    templates: Templates = field(default_factory=Templates)
+    pictures: BrowserPictures = field(default_factory=BrowserPictures)
+
+
+class ReviewPages(Pages):
+    def __init__(self, review: Review) -> None:
+        self._queue, self._config, self._signer = review.queue, review.config, review.signer
+        self._templates, self._pictures = review.templates, review.pictures

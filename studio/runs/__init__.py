@@ -1,8 +1,5 @@
 """The runs below the folders that the studio serves: listed, shown, changed, corrected, compared, with their cost."""
 
-from studio.runs.catalog import OpenRun, RunCatalog, TableCatalog, key_of
 from studio.runs.correct_pages import CorrectPages, votes_on
 from studio.runs.cost_pages import CostPages
-from studio.runs.pair_pages import PairPages
-from studio.runs.report_pages import ReportPages
-from studio.runs.run_pages import Key, Row, RunPages, picture_response
+from studio.runs.run_pages import RunPages

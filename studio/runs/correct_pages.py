@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
-from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from discovery import UNKNOWN
@@ -14,11 +13,10 @@ from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
 from reports.export import reason_for_doubt
 from reports.run import FoundFeature, RunError, names_of
 from sources import Example
+from studio.catalog import OpenRun
+from studio.pages import Key, StudioPages, for_staff
 from studio.review import Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import OpenRun, RunCatalog
-from studio.runs.run_pages import Key, opened_run
-from studio.views import StudioTemplates, json_response
+from studio.views import json_response
 
 PER_PAGE = 48
 WHICH = ("doubtful", "corrected", "yes", "no", "unknown", "all")
@@ -49,21 +47,12 @@ class Cell:
         return corrected.by if corrected else ""
 
 
-class CorrectPages:
-    def __init__(self, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._templates, self._run_catalog, self.roles = templates, run_catalog, roles
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/runs/{key}/correct", self.grid, methods=["GET"])
-        router.add_api_route("/runs/{key}/correct", self.correct, methods=["POST"])
-        return router
-
-    @for_staff
+class CorrectPages(StudioPages):
+    @for_staff("GET /runs/{key}/correct")
     def grid(
         self, visitor: Visitor, key: Key, feature: str = "", which: str = "doubtful", page: int = 1, problem: str = ""
     ) -> Response:
-        opened = opened_run(self._run_catalog, key)
+        opened = self.opened(key)
         which = which if which in WHICH else "doubtful"
         cells = cells_of(opened, feature, which)
         pages = max(1, -(-len(cells) // PER_PAGE))
@@ -87,16 +76,16 @@ class CorrectPages:
             here=urlencode({"feature": feature, "which": which, "page": page}),
         )
 
-    @for_staff
+    @for_staff("POST /runs/{key}/correct")
     def correct(self, visitor: Visitor, key: Key) -> Response:
         """From the page's script, which wants JSON, or from its form."""
-        form, opened = visitor.form, opened_run(self._run_catalog, key)
-        wants_json, back = form.one("json") == "1", f"/runs/{key}/correct?{_own_query(form.one('here'))}"
-        said, example = form.one("label"), form.one("example")
-        if said not in LABELS:
+        form, opened = visitor.form, self.opened(key)
+        wants_json, back = form.value("json") == "1", f"/runs/{key}/correct?{_own_query(form.value('here'))}"
+        label, example = form.value("label"), form.value("example")
+        if label not in LABELS:
             return json_response({"problem": "This is no label: yes, no or clear."}, 422)
         found = opened.examples[opened.rows[example]] if example in opened.rows else None
-        edit = LabelEdit(example, form.one("feature"), LABELS[said])
+        edit = LabelEdit(example, form.value("feature"), LABELS[label])
         digests = {example: found.digest} if found else {}
         seen = (form.numbers("seen") or [0])[0]
         try:
@@ -108,7 +97,7 @@ class CorrectPages:
             return json_response({"problem": str(error)}, 422)
         if not wants_json:
             return RedirectResponse(back, 303)
-        now = opened_run(self._run_catalog, key)
+        now = self.opened(key)
         feature = next(feature for feature in now.run.findings.found if feature.name == edit.feature)
         cell = Cell(feature, now.rows[example], example, None, "")
         return json_response({"label": cell.label, "by": cell.by, "seen": len(now.run.corrections)})

@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 from markupsafe import Markup
 
 from reports.drawing import Series, stems_over_time, steps_over_time, usd
 from reports.run import without_paths
 from store import Cost
-from studio.config import StudioConfig
+from studio.catalog import RunEntry
+from studio.pages import StudioPages, for_staff
 from studio.review import Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import RunCatalog, RunEntry
-from studio.views import StudioTemplates
 
 MICRO = 1_000_000
 MOST_LISTED = 300
@@ -51,8 +48,8 @@ class PaidRun:
 
 def spendings(lines: Iterable[Cost], states: Sequence[Mapping[str, Any]], entries: Sequence[RunEntry]) -> list[PaidRun]:
     """The first one first. A run that another store has paid for counts as its run.json says."""
-    began = {one["run_id"]: one for one in states}
-    keys = {one.summary.run_id: one.key for one in entries}
+    began = {state["run_id"]: state for state in states}
+    keys = {entry.summary.run_id: entry.key for entry in entries}
     found: dict[tuple[str, str], PaidRun] = {}
     for line in lines:
         state = began.get(line.run_id, {})
@@ -105,21 +102,21 @@ def chart_of(spent: Sequence[PaidRun], now: float) -> CostChart:
     dearest = sorted((name for name, amount in by_oracle.items() if amount), key=lambda name: -by_oracle[name])
     style = {name: f"s{place}" for place, name in enumerate(dearest[:DRAWN], start=1)}
     styles = style | dict.fromkeys(dearest[DRAWN:], "rest")
-    total, unknown = sum(one.usd for one in spent), sum(one.unknown_usd for one in spent)
+    total, unknown = sum(run.usd for run in spent), sum(run.unknown_usd for run in spent)
     lines = [_growth(TOTAL, "total", spent, now)]
-    lines += [_growth(name, style[name], [one for one in spent if one.oracle == name], now) for name in style]
+    lines += [_growth(name, style[name], [run for run in spent if run.oracle == name], now) for name in style]
     if dearest[DRAWN:]:
-        lines.append(_growth(OTHERS, "rest", [one for one in spent if one.oracle in dearest[DRAWN:]], now))
+        lines.append(_growth(OTHERS, "rest", [run for run in spent if run.oracle in dearest[DRAWN:]], now))
     if unknown:
         lines.append(_growth("at most, with what is not known", "most", spent, now, unknown=True))
     stems = [
-        Series(f"{one.name}, {one.oracle}: {usd(one.usd)}", [one.at], [one.usd], styles[one.oracle])
-        for one in spent
-        if one.usd
+        Series(f"{run.name}, {run.oracle}: {usd(run.usd)}", [run.at], [run.usd], styles[run.oracle])
+        for run in spent
+        if run.usd
     ]
-    legend = [(name, style[name], sum(one.usd for one in spent if one.oracle == name)) for name in style]
+    legend = [(name, style[name], sum(run.usd for run in spent if run.oracle == name)) for name in style]
     if rest := dearest[DRAWN:]:
-        legend.append((OTHERS, "rest", sum(one.usd for one in spent if one.oracle in rest)))
+        legend.append((OTHERS, "rest", sum(run.usd for run in spent if run.oracle in rest)))
     span = Series("", [spent[0].at, now], [0.0, 0.0], "none")
     return CostChart(
         total=total,
@@ -139,16 +136,8 @@ def _growth(name: str, style: str, spent: Sequence[PaidRun], now: float, *, unkn
     return Series(f"{name}: {usd(total)}", [*x, max(now, x[-1])], [*y, total], style)
 
 
-class CostPages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, run_catalog: RunCatalog, roles: Roles) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/costs", self.costs, methods=["GET"])
-        return router
-
-    @for_staff
+class CostPages(StudioPages):
+    @for_staff("GET /costs")
     def costs(self, visitor: Visitor) -> Response:
         spent = spendings(self._config.costs(), self._config.states(), self._run_catalog.entries())
         return self._templates.page(

@@ -1,59 +1,45 @@
-"""The list of runs, one run with its features, and changes to them: shown with their price first, then made."""
+"""The list of runs, one run with its features, and changes to them: shown with their price first, then made. Two runs
+side by side. The pages that runs have written as files, without any of the rights of the studio's own pages."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Query
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
+from reports.compare import COMPARISON_JSON, side_by_side
 from reports.curation import checked_by_people, unused_corrections
 from reports.drawing import share_bar
 from reports.export import FILES
-from reports.run import RunError
-from sources import Example
-from studio.config import CurationCommand, EditRefused, StudioConfig
-from studio.review import BrowserPictures, RequestContext, Size, Visitor
-from studio.roles import Roles, for_staff
-from studio.runs.catalog import SORTS, OpenRun, RunCatalog, TableCatalog, listed
-from studio.views import StudioTemplates
+from reports.run import RUN_JSON, FoundFeature, RunError, without_paths
+from studio.catalog import SORTS, OpenRun, listed
+from studio.config import CurationCommand, EditRefused
+from studio.pages import Key, Row, StudioPages, for_staff
+from studio.review import RequestContext, Size, Visitor
 
-Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
-Row = Annotated[int, Path(ge=0, le=10**9)]
+OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
+Chosen = Annotated[list[str], Query(alias="run", max_length=100)]
+# A document without an origin: its scripts see no cookie and reach no address, whatever the file holds.
+POLICY = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; img-src data: blob:; media-src data:; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+REPORT, COMPARISON = "report.html", "compare.html"
 LISTED_RUNNING = 20
 RECENT_STATES = 1_000
 
 
-class RunPages:
-    def __init__(
-        self,
-        config: StudioConfig,
-        templates: StudioTemplates,
-        run_catalog: RunCatalog,
-        roles: Roles,
-        others: TableCatalog,
-    ) -> None:
-        self._config, self._templates, self._run_catalog, self.roles = config, templates, run_catalog, roles
-        self._others = others
-        self._pictures = BrowserPictures()
-
-    def router(self) -> APIRouter:
-        router = APIRouter(default_response_class=Response)
-        router.add_api_route("/runs", self.runs, methods=["GET"])
-        router.add_api_route("/runs/{key}", self.run, methods=["GET"])
-        router.add_api_route("/runs/{key}/archive", self.archive, methods=["POST"])
-        router.add_api_route("/runs/{key}/media/{row}/{size}", self.media, methods=["GET"])
-        router.add_api_route("/runs/{key}/change", self.change, methods=["POST"])
-        router.add_api_route("/runs/{key}/export", self.export, methods=["POST"])
-        return router
-
-    @for_staff
+class RunPages(StudioPages):
+    @for_staff("GET /runs")
     def runs(self, visitor: Visitor, q: str = "", sort: str = "when", archived: bool = False) -> Response:
         entries = self._run_catalog.entries()
         known = {entry.summary.run_id for entry in entries}
-        states = {one["run_id"]: one for one in self._config.states()[:RECENT_STATES]}
+        states = {state["run_id"]: state for state in self._config.states()[:RECENT_STATES]}
         going = [
             (key, begun) for key, begun, goes_on in self._run_catalog.live() if goes_on or begun["run_id"] not in known
         ]
@@ -70,14 +56,14 @@ class RunPages:
             sort=sort if sort in SORTS else "when",
             sorts=list(SORTS),
             archived=archived,
-            some_archived=any(one.archived for one in entries),
+            some_archived=any(entry.archived for entry in entries),
             tables=[] if archived else [table for table in self._others.tables() if table.matches(q)],
             comparisons=[]
             if archived
             else [comparison for comparison in self._others.comparisons() if comparison.matches(q)],
         )
 
-    @for_staff
+    @for_staff("GET /runs/{key}")
     def run(self, visitor: Visitor, key: str) -> Response:
         """By its key, or by the name of its folder, as links from elsewhere name it: the latest run of that name, else
         a table or a comparison."""
@@ -89,22 +75,22 @@ class RunPages:
             raise HTTPException(404)
         return RedirectResponse(address, 303)
 
-    @for_staff
+    @for_staff("POST /runs/{key}/archive")
     def archive(self, visitor: Visitor, key: Key) -> Response:
-        opened_run(self._run_catalog, key)
-        self._run_catalog.archive(key, visitor.who.name, back=visitor.form.one("back") == "1")
+        self.opened(key)
+        self._run_catalog.archive(key, visitor.who.name, back=visitor.form.value("back") == "1")
         return RedirectResponse("/runs", 303)
 
-    @for_staff
+    @for_staff("GET /runs/{key}/media/{row}/{size}")
     def media(self, visitor: Visitor, key: Key, row: Row, size: Size) -> Response:
         del visitor
-        examples = opened_run(self._run_catalog, key).examples
-        return picture_response(self._pictures, examples[row] if row < len(examples) else None, size)
+        examples = self.opened(key).examples
+        return self.picture(examples[row] if row < len(examples) else None, size)
 
-    @for_staff
+    @for_staff("POST /runs/{key}/change")
     def change(self, visitor: Visitor, key: Key) -> Response:
         """Show what a change keeps, asks and costs; or make it, where that was confirmed."""
-        opened, command = opened_run(self._run_catalog, key), command_of(visitor)
+        opened, command = self.opened(key), command_of(visitor)
         try:
             step = self._config.curate(opened.run, command)
         except EditRefused as refused:
@@ -115,10 +101,10 @@ class RunPages:
             "change.html", who=visitor.who, csrf=visitor.csrf, run=opened, command=command, step=step
         )
 
-    @for_staff
+    @for_staff("POST /runs/{key}/export")
     def export(self, visitor: Visitor, key: Key) -> Response:
         """Into the run's folder of exports, and to the browser."""
-        opened, wanted = opened_run(self._run_catalog, key), visitor.form.one("format")
+        opened, wanted = self.opened(key), visitor.form.value("format")
         if wanted not in FILES:
             raise HTTPException(422, f"Choose one of {', '.join(FILES)}.")
         try:
@@ -129,7 +115,7 @@ class RunPages:
         return Response(path.read_bytes(), media_type="application/octet-stream", headers=headers)
 
     def _run(self, visitor: RequestContext, key: str, *, problem: str = "", status: int = 200) -> Response:
-        opened = opened_run(self._run_catalog, key)
+        opened = self.opened(key)
         try:
             findings = opened.run.findings
         except RunError as error:
@@ -144,13 +130,15 @@ class RunPages:
             summary=opened.run.summary,
             features=[
                 {
-                    "found": one,
+                    "found": feature,
                     "interesting": interesting,
                     "distinct": distinct,
-                    "bar": share_bar(one.positives, one.labelled - one.positives, len(findings.ids) - one.labelled),
-                    "doubtful": int(one.doubtful.sum()),
+                    "bar": share_bar(
+                        feature.positives, feature.labelled - feature.positives, len(findings.ids) - feature.labelled
+                    ),
+                    "doubtful": int(feature.doubtful.sum()),
                 }
-                for one, (interesting, distinct) in marked
+                for feature, (interesting, distinct) in marked
             ],
             checked=checked_by_people(findings.found).sentences(),
             unused=len(unused_corrections(findings, opened.run.corrections)),
@@ -161,46 +149,90 @@ class RunPages:
             reported=(opened.folder / "report.html").is_file(),
         )
 
+    @for_staff("GET /side-by-side")
+    def pair(self, visitor: Visitor, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
+        keys = list(dict.fromkeys(chosen))
+        if len(keys) != 2:
+            message = "Two runs are shown side by side: tick two of them in the list."
+            return self._templates.page(
+                "notice.html", 422, who=visitor.who, title="Side by side", message=message, back="/runs"
+            )
+        a, b = (self.opened(key) for key in keys)
+        try:
+            found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        return self._templates.page(
+            "pair.html",
+            who=visitor.who,
+            runs=(a, b),
+            settings=differing(a.run.summary.settings, b.run.summary.settings),
+            found=found,
+            bar=_bar,
+        )
 
-def picture_response(pictures: BrowserPictures, example: Example | None, size: str) -> Response:
-    stored: dict[str, Any] = {}
-    if example is not None:
-        stored = {"id": example.id, "text": example.text, "image": example.image, "home": example.home}
-    found = pictures.get(example.digest, stored, size) if example is not None else None
-    if found is None:
-        raise HTTPException(404)
-    cache = {"Cache-Control": "private, max-age=3600"}
-    return Response(found.content, media_type=found.kind, headers=cache)
+    @for_staff("GET /runs/{key}/report")
+    def report(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
+        return self._file(self._run_catalog.folder(key, RUN_JSON), REPORT)
 
+    @for_staff("GET /comparisons/{key}")
+    def comparison(self, visitor: Visitor, key: Key) -> Response:
+        del visitor
+        return self._file(self._run_catalog.folder(key, COMPARISON_JSON), COMPARISON)
 
-def opened_run(run_catalog: RunCatalog, key: str) -> OpenRun:
-    try:
-        found = run_catalog.open(key)
-    except RunError as error:
-        raise HTTPException(422, str(error)) from None
-    if found is None:
-        raise HTTPException(404)
-    return found
+    def _file(self, folder: Path | None, name: str) -> Response:
+        try:
+            content = (folder / name).read_bytes() if folder else None
+        except OSError:
+            content = None
+        if content is None:
+            raise HTTPException(404)
+        return Response(content, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": POLICY})
 
 
 def command_of(visitor: RequestContext) -> CurationCommand:
     """The form of a change; what is missing or wrong is reported by whoever plans it."""
     form = visitor.form
-    action = form.one("action")
+    action = form.value("action")
     texts: dict[str, Callable[[], list[str]]] = {
-        "rename": lambda: [form.one("name"), form.one("to")],
-        "split": lambda: [form.one("name"), *(line for line in form.one("parts").splitlines() if line.strip())],
-        "define": lambda: [form.one("name"), form.one("definition")],
+        "rename": lambda: [form.value("name"), form.value("to")],
+        "split": lambda: [form.value("name"), *(line for line in form.value("parts").splitlines() if line.strip())],
+        "define": lambda: [form.value("name"), form.value("definition")],
         "undo": list,
     }
     return CurationCommand(
         action=action,
-        names=[one.strip() for one in texts.get(action, lambda: form.all("name"))()],
+        names=[text.strip() for text in texts.get(action, lambda: form.all("name"))()],
         by=visitor.who.name,
         seen=(form.numbers("seen") or [0])[0],
-        into=form.one("into").strip() or None,
-        keep=form.one("keep") == "1",
-        ask=form.one("ask") != "0",
-        budget=form.one("budget").strip() or None,
-        confirmed=form.one("confirmed") == "1",
+        into=form.value("into").strip() or None,
+        keep=form.value("keep") == "1",
+        ask=form.value("ask") != "0",
+        budget=form.value("budget").strip() or None,
+        confirmed=form.value("confirmed") == "1",
     )
+
+
+def keys_of(opened: OpenRun, other: OpenRun) -> list[str]:
+    """By which examples of two runs are known as the same: their ids in one data set, else their contents."""
+    if opened.run.summary.dataset.digest == other.run.summary.dataset.digest:
+        return list(opened.run.findings.ids)
+    return [example.digest if example else "" for example in opened.examples]
+
+
+def differing(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
+    names = [name for name in dict.fromkeys([*a, *b]) if name not in OF_THE_PLACE and a.get(name) != b.get(name)]
+    return [(name, _written(a.get(name)), _written(b.get(name))) for name in names]
+
+
+def _written(value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return without_paths(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _bar(feature: FoundFeature) -> str:
+    return share_bar(feature.positives, feature.labelled - feature.positives, len(feature.labels) - feature.labelled)

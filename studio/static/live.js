@@ -80,7 +80,7 @@
     },
     feature(event) {
       const all = event.yes + event.no + event.unknown || 1;
-      const marks = [event.given ? ["plain", `given by ${event.given}`.replace("by at", "at")] : event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
+      const marks = [event.given ? ["plain", `known from ${event.given}`.replace("from at", "at")] : event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
       if (event.dropped) marks.push(["plain", event.dropped]);
       else if (event.twin) marks.push(["plain", event.twin]);
       const bar = make("meter", { min: 0, max: all, value: event.yes, "aria-label": `examples that have ${event.name}` });
@@ -99,7 +99,7 @@
       byId("features").textContent = count(event.features);
       byId("counting").textContent = count(event.counting);
       byId("g").textContent = event.g.toFixed(3);
-      byId("given").textContent = event.given ? `, ${event.given} given` : "";
+      byId("known").textContent = event.given ? `, ${event.given} known` : "";
       byId("waiting").textContent = event.waiting ? `, ${count(event.waiting)} named and not labelled yet` : "";
       byId("usd").textContent = dollars(event.usd);
     },

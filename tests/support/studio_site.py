@@ -12,7 +12,7 @@ from flows.reviewing.page import PageSettings
 from flows.serving.app import StudioSettings, make_studio, studio_link
 from reports.finished_run import Run
 from store import Store
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.review_site import Site, Visitor, served
 from tests.support.run_folders import make_run, random_matrix
 

@@ -16,7 +16,7 @@ from flows.serving.app import studio_link
 from reports.enrichment.contract import ContractViolated
 from reports.finished_run import Run
 from store import Store
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.growing_worlds import World, night

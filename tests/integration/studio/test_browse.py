@@ -152,7 +152,7 @@ def test_examples_of_a_discovery_under_way_can_be_chosen_to_ask_about(site: Stud
     settings = {"dataset": str(tmp_path / "people.csv")}
     begun = {"kind": "begun", "run_id": "1", "name": "people", "settings": settings}
     (folder / "live.jsonl").write_text(json.dumps(begun) + "\n")
-    from studio.runs.catalog import key_of
+    from studio.catalog import key_of
 
     editor, key = site.staff("Ann", "editor"), key_of(folder.resolve())
     address = f"/runs/{key}/browse"

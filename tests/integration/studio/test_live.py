@@ -15,7 +15,7 @@ from flows.discover.preparation import prepare
 from models import Elicited, Panel
 from reports.finished_run import Run
 from reports.run import LiveRun
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE

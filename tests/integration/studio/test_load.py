@@ -18,7 +18,7 @@ from reports.curation.corrections import read_corrections
 from reports.curation.log import read_log
 from reports.finished_run import Run
 from store import Store
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.integration.studio.review.test_load import ask, assert_exact, crowd_of, percentile
 from tests.support.review_site import Visitor, free_port, start_page
 from tests.support.slow import slow

@@ -16,7 +16,7 @@ from flows.serving.app import StudioSettings, make_studio
 from flows.serving.forms import COMMANDS, form_fields
 from reports.finished_run import Run
 from store import Store
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.growing_worlds import World, night
 from tests.support.review_site import Site, Visitor, served
 from tests.support.studio_site import StudioSite

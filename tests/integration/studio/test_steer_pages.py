@@ -16,7 +16,7 @@ import pytest
 from flows.__main__ import main
 from reports.curation.events import read_events
 from reports.finished_run import Run
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.run_folders import HOSTILE
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings

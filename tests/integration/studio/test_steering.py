@@ -9,7 +9,7 @@ import pytest
 
 from reports.curation.events import read_events
 from reports.curation.log import read_log
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, discovered, settings, wishing
 from tests.support.studio_site import StudioSite

@@ -18,7 +18,7 @@ from reports.curation.corrections import read_corrections
 from reports.curation.log import plan_change, read_log, record_change
 from reports.finished_run import Run
 from store import Store
-from studio.runs.catalog import OpenRun
+from studio.catalog import OpenRun
 from tests.integration.studio.review.test_access import routes
 from tests.support.review_site import Visitor
 from tests.support.studio_site import StudioSite, faces_run, running_studio

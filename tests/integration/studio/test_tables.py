@@ -18,7 +18,7 @@ from reports.compare import write_comparison
 from reports.enrichment.contract import ContractViolated
 from reports.finished_run import Run
 from store import Store
-from studio.runs.catalog import key_of
+from studio.catalog import key_of
 from tests.support.growing_worlds import World, night
 from tests.support.studio_site import StudioSite, faces_run, running_studio
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
-from reports.drawing.number_formats import unbroken
+from reports.drawing.template import unbroken
 from tests.support.chromium import address_of, click, opened
 from tests.support.comparisons import compared, feature_list, make_world, prepared
 from tests.support.run_folders import HOSTILE
@@ -31,7 +31,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[OracleComparis
 
 def test_the_table_sorts_by_a_heading_and_back(chromium: Browser, comparison: tuple[OracleComparison, Path]) -> None:
     found, path = comparison
-    wanted = sorted(one["Cohen's kappa"].value or 0.0 for one in found.pairs[0].each)
+    wanted = sorted(one["Cohen's kappa"].value or 0.0 for one in found.pairs[0].by_feature)
     with opened(chromium, address_of(path)) as seen:
         heading = seen.page.locator("#features th", has_text="kappa")
         for order, values in (("descending", wanted[::-1]), ("ascending", wanted)):

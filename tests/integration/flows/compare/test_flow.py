@@ -16,8 +16,7 @@ from flows.compare.flow import run_comparison
 from flows.errors import UsageError
 from models.oracle import AnswersPending, Feature, connect
 from reports.compare.comparison import OracleComparison
-from reports.compare.exports import write_comparison
-from reports.compare.summary import comparison_json
+from reports.compare.exports import comparison_json, write_comparison
 from tests.support.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.support.fake_openai import FakeOpenAI
 

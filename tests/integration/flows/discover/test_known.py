@@ -67,7 +67,7 @@ def by_server(server: FakeOpenAI, dataset: Path, **changes: Any) -> DiscoverSett
 def asked_labels(outcome: Outcome, name: str) -> list[str]:
     """The examples of which an oracle was asked."""
     ballots = [one.ballot for one in outcome.progress.known if one.feature.name == name]
-    answers = [answer for ballot in ballots for answer in ballot.answers if answer.note != "given"]
+    answers = [answer for ballot in ballots for answer in ballot.answers if answer.note != "known"]
     return sorted(a.question.example.id for a in answers if isinstance(a.question, Label))
 
 
@@ -78,7 +78,7 @@ def test_labels_come_from_a_column_of_yes_and_no_and_what_it_leaves_open_is_aske
     assert asked_labels(outcome, "cat") == ["t3"]
     assert len(asked_labels(outcome, "dog")) == COUNT  # a column of colours says nothing
     run = Run(Path(str(outcome.settings.out)))
-    assert run.features["question"].tolist()[:2] == ["given", "given"]
+    assert run.features["question"].tolist()[:2] == ["known", "known"]
     assert run.labels["cat"].tolist() == [int("cat" in str(one.text)) for one in texts(COUNT)]
     assert not {"cat", "dog"} & {one.feature.name for one in outcome.progress.findings}
     summary = run.summary
@@ -90,9 +90,9 @@ def test_labels_come_from_a_column_of_yes_and_no_and_what_it_leaves_open_is_aske
     assert each is not None
     assert each.features == round(summary.features / summary.queries, 3)
     answers = [json.loads(line) for line in (run.folder / "answers.jsonl").read_text().splitlines()]
-    assert {row["answer"]["by"] for row in answers if row["answer"]["note"] == "given"} == {"column Cat"}
+    assert {row["answer"]["by"] for row in answers if row["answer"]["note"] == "known"} == {"column Cat"}
     page = run.report().path.read_text()
-    assert "and 2 features given at the start" in page
+    assert "and 2 features known at the start" in page
     assert re.search(r"labels by (<[^>]+>)?column Cat", page)
 
 
@@ -181,7 +181,7 @@ def test_they_are_curated_exported_and_enriched_like_others(dataset: Path, tmp_p
         assert curate(Run(folder), CurationRequest("rename", ["cat", "kitten"], confirmed=True)).data["done"]
         run = Run(folder)
         assert run.features["name"].tolist()[0] == "kitten"
-        assert run.features["question"].tolist()[0] == "given"
+        assert run.features["question"].tolist()[0] == "known"
         written = export_run(run, ["wide-csv"], load_dataset(str(dataset)), tmp_path / "export")
         assert any("kitten" in path.read_text() for path in written if path.suffix == ".csv")
         enriched = EnrichSettings(

@@ -16,8 +16,8 @@ from PIL import Image
 from reports.curation.log import plan_change, record_change
 from reports.export.formats import FORMATS, NEED_IMAGES, export_run
 from reports.finished_run import Run
-from reports.run.csv_cells import STARTS_A_FORMULA, restored
 from reports.run.files import RunError
+from reports.run.folder import STARTS_A_FORMULA, restored
 from sources.load import load_dataset
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
 

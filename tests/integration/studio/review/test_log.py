@@ -29,7 +29,7 @@ made = reviewing.make_app
 def failing(store, settings):
     app = made(store, settings)
 
-    @for_role(PUBLIC)
+    @for_role("GET /fail", PUBLIC)
     def fail(said: str):
         raise RuntimeError(f"cannot use {said}")
 

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discovery import UNKNOWN
-from reports.browse.catalogue import MOST_VALUES, ExampleCatalogue
-from reports.browse.choice import MARKS, OF_A_FEATURE, BrowseChoice
+from reports.browse.catalogue import MARKS, MOST_VALUES, OF_A_FEATURE, BrowseChoice, ExampleCatalogue
 from reports.browse.columns import browsed_columns, cell_text, natural_order
 from reports.finished_run import Run
 from reports.run.attributes import Attribute, Value

@@ -13,8 +13,7 @@ from discovery.questions import UNKNOWN
 from flows.discover.known import read_features
 from flows.errors import UsageError
 from models.oracle import Feature
-from reports.analysis.drift import Share, drift_of
-from reports.analysis.groups import fisher, newcombe
+from reports.analysis.groups import Share, drift_of, fisher, newcombe
 from reports.enrichment.table import Column, LabelTable, TableSchema
 from reports.enrichment.table_file import read_file, read_table, write_file, write_table
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef, precision_score, recall_score
 
-from reports.drawing.number_formats import duration, percent, usd
 from reports.drawing.svg import Series, curve, element, nice_ticks
+from reports.drawing.template import duration, percent, usd
 from reports.page.browser_data import script_json
 from reports.page.correlations import ordered, related
 from reports.page.feature_cards import minimal_pairs

@@ -39,7 +39,7 @@ def test_a_feature_of_ones_own_is_labelled_marked_and_known_to_the_next_question
     command = wishing(out_of(chosen), action="add", name=own, definition=f"It is {own}.")
     run = discovered(chosen, {2: command}, seen)
     row = run.features.set_index("name").loc[own]
-    assert (row["question"], row["known_from"], row["labelled"]) == ("given", "Ann", 24)
+    assert (row["question"], row["known_from"], row["labelled"]) == ("known", "Ann", 24)
     truth = [world.truth(name)[TRAITS.index(own)] for name in world.texts]
     assert run.labels[own].tolist() == truth
     assert [own in one.known for one in seen if hasattr(one, "known")] == [False, False, *[True] * 4]
@@ -60,7 +60,7 @@ def test_three_examples_are_asked_about_next_and_their_feature_enters(world: Wor
     assert asked[2].kind.value == "two-of-three"
     assert set(asked[2].known) == {one.feature for one in asked[:2] if one.feature}
     assert asked[2].cost == 1_000, "booked as any other"
-    named = [one.feature for one in asked[2].each if one.feature]
+    named = [one.feature for one in asked[2].by_feature if one.feature]
     assert named
     assert set(named) <= set(run.features["name"])
     assert run.summary.queries == 6, "it counts among the questions"

@@ -79,7 +79,7 @@ class Summaries(Generic[Summary]):
         for folder in self._folders(self._holding):
             with suppress(RunError, OSError):
                 found.append((folder, self._of(folder)))
-        return sorted(found, key=lambda one: one[1].finished_at, reverse=True)
+        return sorted(found, key=lambda item: item[1].finished_at, reverse=True)
 
     def _of(self, folder: Path) -> Summary:
         written = (folder / self._holding).stat().st_mtime_ns
@@ -171,7 +171,7 @@ class RunCatalog:
     def entries(self) -> list[RunEntry]:
         """All runs that can be read, the latest first."""
         found = self._summaries.latest_first()
-        return [RunEntry(key_of(folder), folder, one, (folder / ARCHIVED).exists()) for folder, one in found]
+        return [RunEntry(key_of(folder), folder, summary, (folder / ARCHIVED).exists()) for folder, summary in found]
 
     def live(self) -> list[tuple[str, dict[str, Any], bool]]:
         """Discoveries that can be followed: key, how they began, and whether they go on."""
@@ -230,8 +230,8 @@ class TableEntry(ListEntry[ListedTable]):
 
     @property
     def oracle(self) -> str:
-        said = self.summary.oracle
-        return without_paths(":".join(str(said[part]) for part in ("kind", "model") if said.get(part)))
+        oracle = self.summary.oracle
+        return without_paths(":".join(str(oracle[part]) for part in ("kind", "model") if oracle.get(part)))
 
     @property
     def state(self) -> str:
@@ -257,10 +257,12 @@ class TableCatalog:
         self._comparisons = Summaries(run_catalog.folders, COMPARISON_JSON, read_listed)
 
     def tables(self) -> list[TableEntry]:
-        return [TableEntry(key_of(folder), folder, one) for folder, one in self._tables.latest_first()]
+        return [TableEntry(key_of(folder), folder, summary) for folder, summary in self._tables.latest_first()]
 
     def comparisons(self) -> list[ComparisonEntry]:
-        return [ComparisonEntry(key_of(folder), folder, one) for folder, one in self._comparisons.latest_first()]
+        return [
+            ComparisonEntry(key_of(folder), folder, summary) for folder, summary in self._comparisons.latest_first()
+        ]
 
     def address_of(self, name: str) -> str | None:
         """Of the latest table or comparison in a folder of that name, as links from elsewhere name it."""
@@ -276,7 +278,7 @@ def _runs_below(folder: Path, depth: int, holding: str) -> Iterator[Path]:
         return
     if depth:
         with suppress(OSError):
-            for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+            for entry in sorted(os.scandir(folder), key=lambda found: found.name):
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
                     yield from _runs_below(Path(entry.path), depth - 1, holding)
 
@@ -300,13 +302,13 @@ def _stat(path: Path) -> tuple[int, int]:
 
 
 SORTS: dict[str, Callable[[RunEntry], Any]] = {
-    "when": lambda one: one.summary.finished_at,
-    "name": lambda one: one.name.casefold(),
-    "dataset": lambda one: one.summary.dataset.name.casefold(),
-    "oracle": lambda one: one.oracle.casefold(),
-    "features": lambda one: one.summary.interesting_distinct,
-    "cost": lambda one: one.usd,
-    "state": lambda one: one.state,
+    "when": lambda run: run.summary.finished_at,
+    "name": lambda run: run.name.casefold(),
+    "dataset": lambda run: run.summary.dataset.name.casefold(),
+    "oracle": lambda run: run.oracle.casefold(),
+    "features": lambda run: run.summary.interesting_distinct,
+    "cost": lambda run: run.usd,
+    "state": lambda run: run.state,
 }
 DOWN_FIRST = {"when", "features", "cost"}
 

@@ -1,0 +1,91 @@
+"""What the pages of the studio share, and who may do what: its owner everything, editors all that concerns runs,
+reviewers only the review.
+
+The owner is an administrator of the review; an editor is a reviewer to whom runs are open too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Annotated, Any, TypeVar, cast
+
+from fastapi import Path
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from reports.run import RunError
+from sources import Example
+from store.review import ADMIN, REVIEWER, Person, Queue
+from studio.catalog import OpenRun, RunCatalog, TableCatalog
+from studio.config import StudioConfig
+from studio.review import BrowserPictures, Pages, for_role
+from studio.views import StudioTemplates
+
+OWNER, EDITOR = ADMIN, "editor"
+Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
+Row = Annotated[int, Path(ge=0, le=10**9)]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+class Roles:
+    def __init__(self, queue: Queue) -> None:
+        self._people = queue.people
+
+    def make_editor(self, person: Person) -> None:
+        self._people.make_editor(person.id)
+
+    def of(self, person: Person) -> str:
+        return EDITOR if person.role == REVIEWER and person.is_editor else person.role
+
+
+@dataclass(frozen=True)
+class Studio:
+    """What all pages use."""
+
+    config: StudioConfig
+    run_catalog: RunCatalog
+    others: TableCatalog
+    roles: Roles
+    templates: StudioTemplates = field(default_factory=StudioTemplates)
+    pictures: BrowserPictures = field(default_factory=BrowserPictures)
+
+
+class StudioPages(Pages):
+    def __init__(self, studio: Studio) -> None:
+        self._config, self._templates, self._pictures = studio.config, studio.templates, studio.pictures
+        self._run_catalog, self._others, self.roles = studio.run_catalog, studio.others, studio.roles
+
+    def opened(self, key: str) -> OpenRun:
+        try:
+            found = self._run_catalog.open(key)
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        if found is None:
+            raise HTTPException(404)
+        return found
+
+    def picture(self, example: Example | None, size: str) -> Response:
+        if example is None:
+            raise HTTPException(404)
+        stored = {"id": example.id, "text": example.text, "image": example.image, "home": example.home}
+        found = self._pictures.get(example.digest, stored, size)
+        if found is None:
+            raise HTTPException(404)
+        cache = {"Cache-Control": "private, max-age=3600"}
+        return Response(found.content, media_type=found.kind, headers=cache)
+
+
+def for_staff(route: str) -> Callable[[Endpoint], Endpoint]:
+    """An endpoint for the owner and for editors."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        @wraps(endpoint)
+        def checked(pages: StudioPages, *arguments: Any, **named: Any) -> Any:
+            if pages.roles.of(named["visitor"].who) not in (OWNER, EDITOR):
+                raise HTTPException(403, "Your link does not open this page.")
+            return endpoint(pages, *arguments, **named)
+
+        return cast("Endpoint", for_role(route, OWNER, REVIEWER)(checked))
+
+    return mark
