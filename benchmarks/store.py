@@ -47,7 +47,7 @@ from models.keys import QuestionKeys
 from models.oracle import Usage
 from models.recorded import CLAIMED_AT_ONCE, record_of
 from sources import Example
-from sources.load import digest_of_content
+from sources.dataset import digest_of_content
 from store import Request, Store, back_up, new_owner, sqlite_file
 
 MEASURES = ("paid", "growth", "resume", "backup")

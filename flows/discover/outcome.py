@@ -98,7 +98,7 @@ class Outcome:
                 "consistent": finding.consistent,
                 "twin": str(finding.twin or ""),
                 "look": finding.dropped,
-                "known_from": finding.by,
+                "added_by": finding.by,
                 "cost_usd": cost / MICRO,
             }
             for order, (finding, (interesting, distinct), labels, cost) in enumerate(

@@ -66,7 +66,7 @@ class FoundFeature:
     certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
     origins: tuple[Origin, ...] = ()  # what it was made of: corrections are kept by these
     corrected: Mapping[int, CorrectedLabel] = field(default_factory=dict)  # by row
-    known_from: str = ""  # who gave it while the run went on
+    added_by: str = ""  # who gave it while the run went on
     changes: tuple[str, ...] = ()  # what curation has made of it, with who and when
 
     @property
@@ -218,7 +218,7 @@ class Findings:
                 feature.consistent,
                 feature.twin,
                 feature.look,
-                feature.known_from,
+                feature.added_by,
                 feature.cost / MICRO,
             )
             for order, (feature, (interesting, distinct)) in enumerate(marked, start=1)
@@ -306,7 +306,7 @@ def _read_findings(run: RunFolder) -> Findings:
             twin=str(row.twin),
             repeats=str(row.twin).startswith(SAME) and str(row.distinct) == "False",
             look=str(row.look),
-            known_from=str(row.known_from),
+            added_by=str(row.added_by),
             chances=chances.get(str(row.name)),
             certificate=certificates.get(str(row.name)),
             origins=((str(row.name),),),

@@ -70,7 +70,7 @@ def _texts(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
-    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "known_from", "cost_usd"),
+    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "added_by", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it

@@ -65,7 +65,7 @@ def make_run(
             "consistent": True,
             "twin": twin,
             "look": "",
-            "known_from": "",
+            "added_by": "",
             "cost_usd": price * len(ids) * votes / 1e6,
         }
         for order, (name, meaning, row, question, (interesting, distinct), twin) in enumerate(

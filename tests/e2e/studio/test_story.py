@@ -272,7 +272,7 @@ def check_export(features: dict[str, str], kept: dict[str, Path], run: Run) -> N
     marked = [column for column in wide.columns if column.endswith("(corrected by)")]
     assert sum(int((wide[column] == "Olga").sum()) for column in marked) == 5
     table = pd.read_csv(kept["features"], keep_default_na=False).set_index("name")
-    assert table.loc[features["own"], "known_from"] == "Olga"
+    assert table.loc[features["own"], "added_by"] == "Olga"
     assert f"merged with “{features['merged']}” by Olga" in str(table.loc[features["into"], "changes"])
     asked = [one for one in run.findings.comparisons if one.examples == ("e000004", "e000005", "e000006")]
     assert len(asked) == 1

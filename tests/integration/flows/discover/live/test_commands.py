@@ -39,7 +39,7 @@ def test_a_feature_of_ones_own_is_labelled_marked_and_known_to_the_next_question
     command = wishing(out_of(chosen), action="add", name=own, definition=f"It is {own}.")
     run = discovered(chosen, {2: command}, seen)
     row = run.features.set_index("name").loc[own]
-    assert (row["question"], row["known_from"], row["labelled"]) == ("known", "Ann", 24)
+    assert (row["question"], row["added_by"], row["labelled"]) == ("known", "Ann", 24)
     truth = [world.truth(name)[TRAITS.index(own)] for name in world.texts]
     assert run.labels[own].tolist() == truth
     assert [own in one.known for one in seen if hasattr(one, "known")] == [False, False, *[True] * 4]

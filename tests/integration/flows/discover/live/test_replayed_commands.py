@@ -192,7 +192,7 @@ def test_a_run_that_waits_for_people_is_steered_between_its_attempts(tmp_path: P
         answered = len([*store.queue.records.answers()])
         assert same(run, from_log(chosen, folder.parent / "again"))
         assert len([*store.queue.records.answers()]) == answered, "nobody was asked anything again"
-    assert run.features.set_index("name").loc["wet", "known_from"] == "Ann"
+    assert run.features.set_index("name").loc["wet", "added_by"] == "Ann"
     assert [*world.texts][:3] in [list(one.examples) for one in run.findings.comparisons]
 
 
@@ -205,5 +205,5 @@ def test_what_was_steered_is_exported_with_who_and_when(tmp_path: Path) -> None:
     run = discovered(chosen, {3: wishing(folder, action="add", name=own)})
     export_run(run, ["features", "card"], load_dataset(world.spec))
     table = pd.read_csv(folder / "export" / "features.csv", keep_default_na=False).set_index("name")
-    assert table.loc[own, "known_from"] == "Ann"
+    assert table.loc[own, "added_by"] == "Ann"
     assert f"Ann adds {own}" in (folder / "export" / "README.md").read_text()
