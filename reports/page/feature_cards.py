@@ -250,7 +250,7 @@ TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 
 
 def _marks(found: FoundFeature, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
-    source = f"known from {found.added_by}" if found.added_by else "known"
+    source = f"added by {found.added_by}" if found.added_by else "known"
     marks = [("plain", source)] if found.question == KNOWN else []
     marks.append(("good", "interesting") if interesting else ("plain", "rare or nearly always"))
     marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))

@@ -80,7 +80,7 @@
     },
     feature(event) {
       const all = event.yes + event.no + event.unknown || 1;
-      const marks = [event.given ? ["plain", `known from ${event.given}`.replace("from at", "at")] : event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
+      const marks = [event.given ? ["plain", `added by ${event.given}`] : event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
       if (event.dropped) marks.push(["plain", event.dropped]);
       else if (event.twin) marks.push(["plain", event.twin]);
       const bar = make("meter", { min: 0, max: all, value: event.yes, "aria-label": `examples that have ${event.name}` });

@@ -210,7 +210,7 @@ class Story:
         self.let(3)
         expect(page.get_by_text(f"vetoes {first}", exact=True)).to_be_visible()
         expect(page.get_by_text("asks about e000004, e000005, e000006")).to_be_visible()
-        expect(page.locator("#list > li").filter(has_text="known from Olga")).to_have_count(1)
+        expect(page.locator("#list > li").filter(has_text="added by Olga")).to_have_count(1)
         self.features = {"vetoed": first, "own": own}
 
     def stop_and_go_on(self, queries: int) -> None:
