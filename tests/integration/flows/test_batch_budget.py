@@ -5,20 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from flows.discover.findings import StopReason
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
 from models.oracle import AnswersPending
 from models.prices import Price
 from store import Store
 from tests.support.fake_openai import BatchManners, FakeOpenAI
-from tests.support.fake_openai.examples import WORDS
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 LEAST = Decimal("0.000001")
@@ -33,23 +29,6 @@ def booked(store: Path) -> int:
     with Store.open(str(store)) as opened:
         assert opened.check.problems() == []
         return sum(line.paid + line.unknown for line in opened.costs.lines())
-
-
-def test_an_enrichment_collects_its_batch_with_a_smaller_budget(
-    server: FakeOpenAI, dataset: Path, tmp_path: Path
-) -> None:
-    server.batches.manners = BatchManners(polls=1000)
-    table, store = tmp_path / "features.csv", tmp_path / "store.sqlite"
-    pd.DataFrame({"name": WORDS, "definition": [f"It mentions a {word}." for word in WORDS]}).to_csv(table)
-    about = {"dataset": str(dataset), "features": str(table), "oracle": oracle(server)}
-    places = {"store": str(store), "out": str(tmp_path / "out")}
-    with pytest.raises(AnswersPending):
-        enrich_with(EnrichSettings(**about, **places, budget=Decimal(1)))
-    server.batches.finish()
-    assert 0 < server.spent(PRICE) <= booked(store) <= 1_000_000
-    assert enrich_with(EnrichSettings(**about, **places, budget=LEAST)).added == 16
-    assert len(server.batches.made) == 1
-    assert booked(store) == server.spent(PRICE)
 
 
 def test_a_discovery_collects_its_batch_with_a_smaller_budget_and_stops_then(

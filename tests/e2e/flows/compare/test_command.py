@@ -58,6 +58,7 @@ def test_every_option_is_on_the_page() -> None:
         (["--oracles", "recorded:nowhere.csv"], "nowhere.csv"),
         (["--oracles", f"{CROWD}&colour=1"], "'colour'"),
         (["--oracles", CROWD, "--accuracy", "95"], "--accuracy '95'"),
+        (["--oracles", CROWD, "--features", "nowhere.csv"], "'nowhere.csv' is not there"),
         ([], "--oracles is missing"),
     ],
 )

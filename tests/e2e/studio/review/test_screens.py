@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,28 +114,6 @@ def test_axe_would_find_a_barrier(running: Site, chromium: Browser) -> None:
 def ask_one_question(prepared: Prepared) -> None:
     with pytest.raises(AnswersPending):
         run_discovery(prepared, run_id=f"run {time.monotonic()}")
-
-
-def test_on_a_phone_one_example_is_shown_at_a_time(running: Site, prepared: Prepared, chromium: Browser) -> None:
-    ask_one_question(prepared)
-    visitor = running.visitor("Ann")
-    visitor.get()
-    name, places = Truth(prepared.dataset).two_of_three(re.findall(r"/media/([0-9a-f]{64})", visitor.page))
-    assert visitor.answer(shown=places, name=name).status_code == 303
-    ask_one_question(prepared)
-    with opened(chromium, running.link("Bob"), viewport={"width": 390, "height": 844}) as seen:
-        page = seen.page
-        page.get_by_role("link", name="Begin").click()
-        for number in range(12):
-            expect(page.locator(".cell:visible")).to_have_count(1)
-            expect(page.get_by_text(f"{number + 1} of 12", exact=True)).to_be_visible()
-            page.get_by_role("button", name="Yes, it has" if number % 2 else "No", exact=True).click()
-        expect(page.get_by_text("6 of 12 marked")).to_be_visible()
-        page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("Questions 13 to 24 of about")).to_be_visible()
-        page.get_by_role("button", name="Undo").click()
-        expect(page.get_by_text("Questions 1 to 12 of about")).to_be_visible()
-        expect(page.locator(".card input:checked")).to_have_count(6)
 
 
 def test_everything_works_without_javascript(running: Site, prepared: Prepared, chromium: Browser) -> None:

@@ -91,19 +91,6 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
     assert dict(oracle.identity.parameters)["labels"] == ("decisions" if level == "decisions" else "chat")
 
 
-def test_features_say_who_has_them(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    for voter in range(6):
-        question = Compare(Kind.TWO_OF_THREE, (EXAMPLES[1], EXAMPLES[2], EXAMPLES[3]), known=("cat",), voter=voter)
-        [answer] = oracle_of().ask([question])
-        assert answer.feature is not None
-        assert (answer.feature.name, answer.shown) == ("dog", (1, 2))
-
-
-def test_nothing_in_common_is_none(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    [answer] = oracle_of().ask([Compare(Kind.PAIR, (EXAMPLES[5], EXAMPLES[5]))])
-    assert (answer.verdict, answer.feature, answer.shown) == (Verdict.NONE, None, ())
-
-
 def test_decisions_give_probabilities_and_take_many_features_at_once(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:
@@ -146,12 +133,6 @@ def test_questions_are_pulled_as_there_is_room_and_never_far_ahead(
     assert answered == 160
     assert most <= oracle.width == 12
     assert server.count(CHAT) == 41
-
-
-def test_partly_filled_groups_do_not_wait_for_ever(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of(concurrency=1, labels_per_request=3)
-    scattered = [question for number in range(10) for question in labels([WORDS[number % 5]], EXAMPLES[number:][:1])]
-    assert len(list(oracle.ask(scattered))) == 10
 
 
 def test_an_error_of_the_source_is_raised_after_what_was_pulled(oracle_of: Callable[..., OpenAIOracle]) -> None:
@@ -287,15 +268,6 @@ def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, t
     with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
         oracle.connect()
     assert server.count(CHAT) == 2
-
-
-def test_one_bad_reply_does_not_decide_what_a_server_can_do(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    server.script(CHAT, ["prose", "malformed", None])
-    oracle = oracle_of()
-    oracle.connect()
-    assert dict(oracle.identity.parameters)["format"] == "json_schema"
 
 
 @pytest.mark.parametrize(("output", "form"), [("schema", "json_schema"), ("json", "json_object"), ("text", "")])
