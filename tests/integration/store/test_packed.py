@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select, text
 
+from benchmarks.store import paid
 from flows.cli.store_check import CheckResult, check
 from models.oracle import Feature, Label
 from models.recorded import Recorded
@@ -265,3 +267,18 @@ def test_requests_that_leave_together_are_marked_each_for_its_owner(store: Store
         single = connection.execute(select(charges.c.key, charges.c.in_doubt)).tuples().all()
     assert packed == {key: place // 5 + 1 for place, key in enumerate(keys)}
     assert single == [("compared", 1)]
+
+
+def test_a_paid_label_takes_at_most_120_bytes_and_is_booked_like_any_other(tmp_path: Path) -> None:
+    url, labels = str(tmp_path / "store.sqlite"), 5_120
+    with Store.open(url) as store:
+        paid.begin(store, "first")
+    empty = paid.size_of(url)
+    paid.work(url, 0, labels // paid.PER_REQUEST)
+    assert (paid.size_of(url) - empty) / labels <= 120
+    with Store.open(url) as store:
+        assert rows(store, charges, packs, packed_keys) == [0, labels // paid.PER_REQUEST, labels]
+        assert store.runs.spent(paid.SCOPE) == (paid.PRICE * labels, 0)
+        (line,) = store.costs.lines()
+        assert (line.paid_calls, line.requests) == (labels, labels // paid.PER_REQUEST)
+        assert store.check.problems() == []

@@ -21,9 +21,8 @@ from models import Feature, computed_ballots
 from models.people.simulated import Behaviour
 from sources import Example, iter_examples
 from store import Store
-from tests.support.growing_worlds import World, night, table
+from tests.support.growing_worlds import TellingWorld, World, night, table
 from tests.support.slow import slow
-from tests.support.telling_worlds import TellingWorld
 
 ERRING = "simulated?flip=0.2&refuse=0.15"
 OF_THE_MOMENT = {"seconds", "finished_at"}
