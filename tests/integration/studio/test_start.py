@@ -35,10 +35,14 @@ def site(tmp_path: Path) -> Iterator[StudioSite]:
         yield site
 
 
-@pytest.fixture
-def command(tmp_path: Path) -> dict[str, Any]:
+def discovering(tmp_path: Path) -> dict[str, Any]:
     world = World(tmp_path / "world", 12)
     return {"dataset": world.spec, "oracle": "simulated:salience?price=0.001", "queries": "3", "votes": "1"}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> dict[str, Any]:
+    return discovering(tmp_path)
 
 
 def owner_of(site: Site) -> Visitor:
@@ -95,16 +99,6 @@ def test_data_sets_that_ship_and_those_below_the_folders_are_offered(site: Studi
     assert not any("labels.csv" in one or "truth.csv" in one for one in offered)
 
 
-def test_the_estimate_comes_before_anything_is_spent(site: StudioSite, command: dict[str, Any]) -> None:
-    owner = owner_of(site)
-    reply = owner.post("/start/discover", command)
-    assert reply.status_code == 200
-    assert "Before anything is spent" in reply.text
-    assert 'name="agreed"' in reply.text
-    assert not list(site.root.iterdir())
-    assert site.store.runs.overview() == []
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -154,8 +148,10 @@ def comparing(tmp_path: Path) -> dict[str, Any]:
     return {"dataset": world.spec, "oracles": oracles, "features": world.features, "votes": "3", "comparisons": "2"}
 
 
-@pytest.mark.parametrize(("command", "made"), [("enrich", enriching), ("compare", comparing)])
-def test_enriching_and_comparing_are_estimated_before_anything_is_spent(
+@pytest.mark.parametrize(
+    ("command", "made"), [("discover", discovering), ("enrich", enriching), ("compare", comparing)]
+)
+def test_the_estimate_comes_before_anything_is_spent(
     site: StudioSite, tmp_path: Path, command: str, made: Callable[[Path], dict[str, Any]]
 ) -> None:
     owner = owner_of(site)

@@ -20,19 +20,6 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", 24, TRAITS)
 
 
-def test_a_run_that_is_stopped_leaves_its_results_and_goes_on_without_asking_twice(world: World) -> None:
-    chosen = settings(world)
-    folder = Path(str(chosen.out))
-    stopped = discovered(chosen, {3: wishing(folder, action="stop")})
-    assert (stopped.summary.stopped_because, stopped.summary.queries) == ("stopped", 3)
-    assert len(stopped.features) == stopped.summary.features > 0
-    done = discovered(chosen)
-    assert (done.summary.stopped_because, done.summary.queries) == ("queries", 6)
-    whole = discovered(settings(world, out=str(folder.parent / "whole")))
-    assert done.features["name"].tolist() == whole.features["name"].tolist()
-    assert whole.summary.paid_calls == 0, "the two together asked what one asks, and once"
-
-
 def test_a_vetoed_feature_is_dropped_and_never_named_again(world: World) -> None:
     chosen = settings(world)
     folder = Path(str(chosen.out))

@@ -62,6 +62,7 @@ def fresh(tmp_path: Path) -> list[str]:
         (["discover", FACES, *CROWD, "--budget", "-3"], "--budget '-3'"),
         (["discover", FACES, *CROWD, "--target-g", "7"], "--target-g '7'"),
         (["discover", FACES, *CROWD, "--no-such-option"], "--no-such-option"),
+        (["discover", FACES, *CROWD, "--provider-batch"], "--provider-batch is for openai:MODEL"),
         (["discover", *CROWD], "DATASET is missing"),
         (["discover", FACES], "--oracle is missing"),
         (["discover", "--config", "no.json"], "no.json"),
@@ -87,20 +88,6 @@ def test_a_folder_that_is_gone_or_empty_is_missing(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "notes.txt").write_text("these are notes, and long enough not to be taken for an empty file\n" * 20)
-    before = (tmp_path / "notes.txt").read_bytes()
-    line = bad_input(
-        capsys, "discover", FACES, "--oracle", "simulated", "--store", str(tmp_path / "notes.txt"),
-        "--out", str(tmp_path / "run"),
-    )  # fmt: skip
-    assert "notes.txt" in line
-    assert (tmp_path / "notes.txt").read_bytes() == before
-    assert not (tmp_path / "run").exists()
-
-
 def test_an_output_folder_that_cannot_be_written_is_refused_before_anything_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,34 +105,6 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_anything_is_a
         str(tmp_path / "file" / "run"),
     )
     assert "--out" in line
-
-
-def test_truth_whose_ids_do_not_match_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]
-) -> None:
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "texts.csv").write_text("id,text\na,one\nb,two\nc,three\n")
-    (tmp_path / "texts" / "truth.csv").write_text("id,f\na,1\nb,0\nzebra,1\n")
-    line = bad_input(capsys, "discover", str(tmp_path / "texts" / "texts.csv"), *CROWD, *fresh)
-    assert "truth.csv" in line
-
-
-def test_fewer_than_three_examples_is_bad_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]
-) -> None:
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "texts.csv").write_text("id,text\na,one\nb,two\n")
-    (tmp_path / "texts" / "truth.csv").write_text("id,f\na,1\nb,0\n")
-    assert "3" in bad_input(capsys, "discover", str(tmp_path / "texts"), "--oracle", "simulated", *fresh)
-
-
-def test_estimate_says_calls_and_money_and_spends_nothing(capsys: pytest.CaptureFixture[str], fresh: list[str]) -> None:
-    options = ["--oracle", "simulated?price=0.001", "--queries", "10", "--votes", "3", "--json", *fresh]
-    assert main(["estimate", FACES, *options]) == 0
-    estimate = json.loads(capsys.readouterr().out)
-    assert estimate["calls"] == 10 * (1 + 300)
-    assert estimate["usd"] == pytest.approx(3.01)
-    assert estimate["kept"] == 0
 
 
 def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
@@ -178,23 +137,6 @@ def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
     assert sum(line["paid"] for line in lines) == summary["paid_calls"] * 1000
     assert sum(line["cached_worth"] for line in lines) == summary["paid_calls"] * 1000
     assert {line["kind"] for line in lines} == {"two-of-three", "label"}
-
-
-@pytest.mark.usefixtures("prefect_url")
-def test_a_budget_stops_a_run_with_partial_results_and_a_higher_one_goes_on(
-    capsys: pytest.CaptureFixture[str], fresh: list[str]
-) -> None:
-    options = ["--oracle", "simulated?price=0.01", "--queries", "4", "--json", *fresh]
-    assert main(["discover", FACES, *options, "--budget", "1.50"]) == 3
-    first = capsys.readouterr()
-    stopped = json.loads(first.out)
-    assert stopped["stopped_because"] == "budget"
-    assert stopped["cost_usd"] == pytest.approx(1.50)
-    assert "raise --budget" in first.err
-    assert main(["discover", FACES, *options, "--budget", "5"]) == 0
-    finished = json.loads(capsys.readouterr().out)
-    assert finished["stopped_because"] == "queries"
-    assert finished["cost_usd"] + stopped["cost_usd"] == pytest.approx((4 + 100 * finished["features"]) * 0.01)
 
 
 def test_a_prefect_api_that_does_not_answer_is_one_line(fresh: list[str]) -> None:

@@ -67,28 +67,6 @@ def shown_ids(page: Page) -> list[str]:
     ]
 
 
-def test_a_second_click_takes_a_facet_back_and_clear_takes_all(page: Opened) -> None:
-    everything = page.page.locator("#matched")
-    choose(page.page, 0, "yes")
-    choose(page.page, 0, "yes")
-    expect(everything).to_have_text("60 of 60 examples")
-    choose(page.page, 0, "yes")
-    choose(page.page, 1, "no")
-    click(page.page.locator("#clear"))
-    expect(everything).to_have_text("60 of 60 examples")
-    expect(page.page).to_have_url(re.compile("^[^#]*$"))
-
-
-def test_the_address_holds_the_selection(page: Opened, chromium: Browser) -> None:
-    choose(page.page, 3, "yes")
-    choose(page.page, 1, "no")
-    chosen = shown_ids(page.page)
-    expect(page.page).to_have_url(re.compile(r"#yes=a\+cat&no=striped$"))
-    with opened(chromium, page.page.url) as again:
-        assert shown_ids(again.page) == chosen
-        assert again.complaints == []
-
-
 def test_columns_search_order_and_selection_need_no_server(chromium: Browser, tmp_path: Path) -> None:
     people = browsed_run(tmp_path / "runs" / "people", pictures=False)
     table = pd.read_csv(tmp_path / "people.csv", keep_default_na=False).set_index("id")
@@ -181,12 +159,6 @@ def test_pictures_are_decoded_only_when_they_come_near(page: Opened) -> None:
     assert waiting > 0
     page.page.locator("#browse").evaluate("section => section.scrollIntoView()")
     expect(page.page.locator("#grid img").first).to_have_attribute("src", A_PICTURE)
-
-
-@pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 1280, "height": 800}}])
-def test_nothing_is_wider_than_the_window(chromium: Browser, run: Run, options: dict[str, object]) -> None:
-    with opened(chromium, address_of(run.folder / "report.html"), **options) as seen:
-        assert seen.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_printing_shows_pictures_and_reasons(page: Opened) -> None:

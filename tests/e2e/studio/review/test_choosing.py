@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +10,11 @@ from playwright.sync_api import Browser, Page, expect
 from models.oracle import Choose, Exemplar, Family, Feature, Label, Why
 from sources.dataset import Dataset
 from sources.load import load_dataset
-from store import Store
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.fake_openai.examples import text_example
 from tests.support.review_browser import SCREEN
-from tests.support.review_site import Site, running_site
+from tests.support.review_site import Site
 
 HAIR = tuple(Feature(f"{colour} hair", f"The hair is {colour}.") for colour in ("black", "blonde", "red", "grey"))
 COLOUR = Feature("hair colour", "The colour of the hair on the head.")
@@ -29,12 +26,6 @@ PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch":
 @pytest.fixture(scope="module")
 def faces() -> Dataset:
     return load_dataset("datasets/faces")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, repeats=0, checks=0) as running:
-        yield running
 
 
 def last_answer(site: Site) -> dict[str, Any]:

@@ -1,28 +1,35 @@
-"""The pages themselves in real Chromium: at a desk, on a phone, without JavaScript, and without barriers."""
+"""The pages themselves in real Chromium: at a desk, on a phone, idle, without JavaScript, and without barriers."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, expect
 
+from discovery.questions import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared, prepare
-from models.oracle import AnswersPending, Feature, Label
+from models.oracle import AnswersPending, Compare, Feature, Label
 from models.people.human import HumanOracle
+from sources.dataset import Example
 from sources.load import load_dataset
 from store import Store
 from store.review.leases import LeasedQuestion, LeaseTerms
 from tests.integration.conftest import Clock
-from tests.support.axe import MISSING, SCRIPT, serious_violations
-from tests.support.chromium import opened
+from tests.support.axe import MISSING, SCRIPT, serious_violations, violations
+from tests.support.chromium import keep, opened
+from tests.support.made import texts
 from tests.support.people import TruthfulPerson
 from tests.support.review_browser import SCREEN, Truth, digests_on, faces_by_people, picture
 from tests.support.review_site import Site, running_site
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+LONG = "A sentence that goes on and on. " * 120
 
 
 @pytest.fixture
@@ -40,7 +47,6 @@ def test_pictures_of_the_pages(running: Site, prepared: Prepared, chromium: Brow
     """Each page as the docs show it, at a desk and on a phone."""
     ask_one_question(prepared)
     desk = {"viewport": SCREEN}
-    phone = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
     with opened(chromium, running.link("Ann"), **desk) as seen:
         picture(seen.page, "welcome")
         seen.page.get_by_role("link", name="Begin").click()
@@ -51,7 +57,7 @@ def test_pictures_of_the_pages(running: Site, prepared: Prepared, chromium: Brow
         picture(seen.page, "compare")
         seen.page.get_by_role("button", name="Save").click()
     ask_one_question(prepared)
-    for who, how in (("Ann", {**desk, "color_scheme": "dark"}), ("Bob", phone)):
+    for who, how in (("Ann", {**desk, "color_scheme": "dark"}), ("Bob", {**PHONE, "device_scale_factor": 2})):
         with opened(chromium, running.link(who), **how) as seen:
             seen.page.get_by_role("link", name="Begin").click()
             expect(seen.page.locator("main.labels")).to_be_visible()
@@ -117,28 +123,6 @@ def ask_one_question(prepared: Prepared) -> None:
         run_discovery(prepared, run_id=f"run {time.monotonic()}")
 
 
-def test_on_a_phone_one_example_is_shown_at_a_time(running: Site, prepared: Prepared, chromium: Browser) -> None:
-    ask_one_question(prepared)
-    visitor = running.visitor("Ann")
-    visitor.get()
-    name, places = Truth(prepared.dataset).two_of_three(re.findall(r"/media/([0-9a-f]{64})", visitor.page))
-    assert visitor.answer(shown=places, name=name).status_code == 303
-    ask_one_question(prepared)
-    with opened(chromium, running.link("Bob"), viewport={"width": 390, "height": 844}) as seen:
-        page = seen.page
-        page.get_by_role("link", name="Begin").click()
-        for number in range(12):
-            expect(page.locator(".cell:visible")).to_have_count(1)
-            expect(page.get_by_text(f"{number + 1} of 12", exact=True)).to_be_visible()
-            page.get_by_role("button", name="Yes, it has" if number % 2 else "No", exact=True).click()
-        expect(page.get_by_text("6 of 12 marked")).to_be_visible()
-        page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("Questions 13 to 24 of about")).to_be_visible()
-        page.get_by_role("button", name="Undo").click()
-        expect(page.get_by_text("Questions 1 to 12 of about")).to_be_visible()
-        expect(page.locator(".card input:checked")).to_have_count(6)
-
-
 def test_everything_works_without_javascript(running: Site, prepared: Prepared, chromium: Browser) -> None:
     ask_one_question(prepared)
     with opened(chromium, running.link("Ann"), viewport=SCREEN, java_script_enabled=False) as seen:
@@ -161,3 +145,140 @@ def test_everything_works_without_javascript(running: Site, prepared: Prepared, 
         expect(page.get_by_role("heading", name="Nothing to answer just now")).to_be_visible()
     (row,) = running.store.queue.records.answers()
     assert row["answer"] == {"skipped": "The question is unclear"}
+
+
+def triple(start: int) -> Compare:
+    return Compare(Kind.TWO_OF_THREE, texts(start + 3)[start:])
+
+
+def test_what_is_typed_is_a_name_and_never_a_shortcut(site: Site, chromium: Browser) -> None:
+    site.ask([triple(0), triple(3)])
+    with opened(chromium, site.link("Ann"), viewport=SCREEN) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Begin").click()
+        for place in (0, 1):
+            page.locator(".card").nth(place).click()
+        expect(page.locator("#count")).to_have_text("2 of 2 chosen")
+        page.keyboard.type("necktie")
+        expect(page.locator("#name")).to_have_value("necktie")
+        assert list(site.store.queue.records.answers()) == []
+        page.reload()
+        expect(page.locator("#name")).to_have_value("necktie")
+        expect(page.locator(".card input:checked")).to_have_count(2)
+        page.locator("#name").fill("")
+        page.locator("h1").click()
+        page.keyboard.type("3d glasses")
+        expect(page.locator("#name")).to_have_value("3d glasses")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Question 2 of about 2")).to_be_visible()
+        page.keyboard.type("sunhat")
+        expect(page.locator("#name")).to_have_value("sunhat")
+        page.locator("#name").fill("")
+        page.locator("h1").click()
+        page.keyboard.press("2")
+        page.keyboard.press("2")
+        page.keyboard.press("n")
+        assert len(list(site.store.queue.records.answers())) == 1
+        expect(page.locator("#nothing")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("main.idle")).to_be_visible()
+    assert [row["answer"].get("name") for row in site.store.queue.records.answers()] == ["3d glasses", None]
+
+
+def test_on_a_phone_nothing_starts_over_and_a_reload_keeps_the_place(site: Site, chromium: Browser) -> None:
+    site.ask([Label(Feature("smile"), example) for example in load_dataset("datasets/faces").examples[:12]])
+    with opened(chromium, site.link("Bob"), **PHONE) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Begin").click()
+        for number in range(5):
+            page.get_by_role("button", name="Yes, it has" if number % 2 else "No", exact=True).tap()
+        expect(page.get_by_text("6 of 12", exact=True)).to_be_visible()
+        page.reload()
+        expect(page.get_by_text("6 of 12", exact=True)).to_be_visible()
+        keep(page, "phone-step")
+        for _ in range(7):
+            page.get_by_role("button", name="Cannot tell", exact=True).tap()
+        expect(page.get_by_text("All seen: look once more, then save.")).to_be_visible()
+        expect(page.get_by_text("2 of 12 marked")).to_be_visible()
+        expect(page.get_by_role("button", name="Yes, it has")).to_be_hidden()
+        cells = page.locator(".cell")
+        first, second = cells.nth(0).bounding_box(), cells.nth(1).bounding_box()
+        assert first is not None
+        assert second is not None
+        assert first["y"] == second["y"], "small, side by side: not the first one over again"
+        keep(page, "phone-all-seen")
+        page.reload()
+        expect(page.get_by_text("2 of 12 marked")).to_be_visible()
+        expect(page.get_by_text("All seen")).to_be_visible()
+        assert violations(page) == []
+        page.get_by_role("button", name="Save").tap()
+        expect(page.get_by_role("heading", name="Nothing to answer just now")).to_be_visible()
+
+
+def test_an_idle_tab_takes_no_questions_and_says_that_there_are_some(site: Site, chromium: Browser) -> None:
+    context = chromium.new_context(viewport={"width": 1280, "height": 860})
+    page = context.new_page()
+    try:
+        page.clock.install()
+        page.goto(site.link("Ann"))
+        page.get_by_role("link", name="Begin").click()
+        expect(page.get_by_text("No question has been asked yet.")).to_be_visible()
+        page.clock.fast_forward(10 * 60 * 1000)
+        site.ask([triple(0)])
+        page.clock.run_for(3000)
+        expect(page.get_by_text("There are new questions.")).to_be_visible()
+        assert site.store.queue.leases.held() == []
+        page.get_by_role("link", name="Go on").click()
+        expect(page.locator("main.compare")).to_be_visible()
+        (held,) = site.store.queue.leases.held()
+        page.mouse.move(50, 50)
+        page.clock.run_for(61_000)
+        page.wait_for_load_state("networkidle")
+        (kept,) = site.store.queue.leases.held()
+        assert kept.until > held.until + 600, "somebody is at work on it"
+    finally:
+        context.close()
+
+
+def test_texts_show_that_they_go_on_and_have_room(site: Site, chromium: Browser) -> None:
+    long = [Example(f"l{n}", f"{n:064x}", text=LONG if n else "short") for n in range(6)]
+    site.ask([Label(Feature("rambling"), example) for example in long])
+    with opened(chromium, site.link("Ann"), viewport=SCREEN) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Begin").click()
+        expect(page.locator("button.more:visible")).to_have_count(5)
+        rows = {round(box["y"]) for card in page.locator(".card").all() if (box := card.bounding_box())}
+        assert len(rows) == 2, "three columns"
+        keep(page, "texts")
+        cut = page.locator(".cell").filter(has=page.locator("button.more:visible")).first
+        before = cut.locator(".text").bounding_box()
+        cut.locator("button.more").click()
+        expect(cut.locator("button.more")).to_have_attribute("aria-expanded", "true")
+        after = cut.locator(".text").bounding_box()
+        assert before is not None
+        assert after is not None
+        assert after["height"] > before["height"] + 100
+        assert violations(page) == []
+
+
+def test_motion_can_be_stopped(site: Site, chromium: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "moving"
+    folder.mkdir()
+    frames = [Image.new("RGB", (60, 40), colour) for colour in ("red", "green", "blue")]
+    for number in range(3):
+        turned = frames[number:] + frames[:number]
+        turned[0].save(folder / f"{number}.gif", save_all=True, append_images=turned[1:], duration=80, loop=0)
+    site.ask([Compare(Kind.TWO_OF_THREE, load_dataset(str(folder)).examples)])
+    link = site.link("Ann")
+    with opened(chromium, link, viewport=SCREEN) as seen:
+        seen.page.get_by_role("link", name="Begin").click()
+        first = seen.page.locator(".cell").first
+        expect(first.locator(".moving")).to_be_visible()
+        first.get_by_label("Pause").check()
+        expect(first.locator(".moving")).to_be_hidden()
+        expect(first.locator(".still")).to_be_visible()
+        assert violations(seen.page) == []
+    with opened(chromium, link, viewport=SCREEN, reduced_motion="reduce", java_script_enabled=False) as seen:
+        seen.page.get_by_role("link", name="Begin").click()
+        expect(seen.page.locator(".moving:visible")).to_have_count(0)
+        expect(seen.page.locator(".still:visible")).to_have_count(3)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from flows.compare.flow import run_comparison
-from flows.errors import UsageError
 from models.oracle import AnswersPending, Feature, connect
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import comparison_json, write_comparison
@@ -246,20 +245,6 @@ def test_pending_people_keep_nobody_else_from_being_asked(tmp_path: Path) -> Non
     again = compared(tmp_path, dataset, MODEL, **settings)
     assert again.study.raters[0].votes == 18
     assert again.study.raters[0].paid_usd == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"features": "nowhere.csv"}, "'nowhere.csv' is not there"),
-        ({"features": "FOLDER/world.csv"}, "no column 'name'"),
-    ],
-)
-def test_bad_input_is_one_line(tmp_path: Path, settings: dict[str, str], said: str) -> None:
-    dataset = make_world(tmp_path)
-    chosen = {name: value.replace("FOLDER", str(tmp_path)) for name, value in settings.items()}
-    with pytest.raises(UsageError, match=said):
-        prepared(tmp_path, dataset, MODEL, **chosen)
 
 
 def test_features_may_be_written_by_hand(tmp_path: Path) -> None:

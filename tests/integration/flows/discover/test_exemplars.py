@@ -36,8 +36,6 @@ from models.people.human import HumanOracle
 from models.prompting.label_forms import arranged, label_form
 from models.prompting.prompts import ImagePart, material_messages, yes_no_messages
 from reports import Run
-from store import Store
-from store.review import LeaseTerms
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, picture_example, texts, texts_table
 from tests.support.review_site import Site
@@ -95,18 +93,6 @@ def test_models_are_shown_what_the_feature_was_found_by(dataset: Path, decisions
         assert shown_digests
     rows = [json.loads(line) for line in (Path(str(outcome.settings.out)) / "answers.jsonl").read_text().splitlines()]
     assert any("exemplars" in row["question"] for row in rows)
-
-
-def test_runs_that_differ_in_it_share_labels_only_where_nothing_is_shown(dataset: Path) -> None:
-    with FakeOpenAI(FakeModel(WORDS)) as server:
-        plain = discovered(server, dataset)
-        two = discovered(server, dataset, exemplars=2)
-        asked = len(two.progress.asked)
-        assert two.recorded.cached_calls == asked  # comparisons show none: they are the same questions
-        discovered(server, dataset, exemplars=3)
-        for count in (0, 2, 3):
-            assert discovered(server, dataset, exemplars=count).recorded.paid_calls == 0
-    assert plain.recorded.identity == two.recorded.identity
 
 
 def test_estimates_price_them(dataset: Path) -> None:
@@ -228,18 +214,3 @@ def test_people_always_see_them_and_it_is_the_same_question(site: Site) -> None:
     assert "This has it" in page
     assert "number 0" in page
     assert "This lacks it" not in page  # it is asked about on this page
-
-
-def test_people_of_a_discovery_see_what_the_feature_was_found_by(tmp_path: Path) -> None:
-    with Store.open(f"sqlite:///{tmp_path / 's.sqlite'}") as store:
-        triple = Compare(Kind.TWO_OF_THREE, tuple(texts(4)[1:]))
-        feature = Feature("cat", "", exemplars_of(triple, (0, 2)))
-        with pytest.raises(AnswersPending):
-            list(HumanOracle(store.queue, "q").ask([Label(feature, texts(6)[5])]))
-        person = store.queue.people.add("ann", "reviewer").id
-        [shown] = store.queue.leases.next_page(person, LeaseTerms())
-    assert shown.question["exemplars"] == [
-        [texts(4)[1].digest, True],
-        [texts(4)[2].digest, False],
-        [texts(4)[3].digest, True],
-    ]

@@ -26,13 +26,12 @@ from models.oracle import AnswersPending, Label
 from reports import Run
 from reports.enrichment import read_table
 from reports.export import export_run
-from reports.run import RunError
 from sources import load_dataset
 from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
+from tests.support.growing_worlds import TellingWorld
 from tests.support.people import TruthfulPerson
-from tests.support.telling_worlds import TellingWorld
 
 COUNT = 16
 ZOO = "datasets/zoo"
@@ -159,17 +158,6 @@ def test_an_interrupted_run_goes_on_and_a_repeated_one_pays_nothing(dataset: Pat
         assert again.features() == whole.features()
         assert discovered(by_server(server, dataset)).recorded.paid_calls > 0
         assert discovered(by_server(server, dataset)).recorded.paid_calls == 0
-
-
-def test_the_run_folder_is_another_with_other_features_to_start_with(tmp_path: Path) -> None:
-    first = settings(ZOO, "simulated", tmp_path, known="milk")
-    discovered(first)
-    with pytest.raises(RunError, match="with known milk"):
-        prepare(first.model_copy(update={"known": "milk; feathers"}))
-    scopes = {
-        prepare(settings(ZOO, "simulated", tmp_path, known=one)).scope for one in (None, "milk", "milk: Gives it.")
-    }
-    assert len(scopes) == 3
 
 
 def test_they_are_curated_exported_and_enriched_like_others(dataset: Path, tmp_path: Path) -> None:

@@ -21,9 +21,6 @@ from models.oracle import BudgetExhausted
 from reports.curation import read_log
 from reports.finished_run import Run
 from reports.run.files import RunError
-from sources import load_dataset
-from store import Store
-from tests.support.fake_openai import Failings, LifelikeServer
 
 
 def settings(tmp_path: Path, name: str = "run", **changed: Any) -> DiscoverSettings:
@@ -81,16 +78,6 @@ def test_the_same_command_again_asks_nothing_and_finds_the_same(found: Path, run
     assert again.summary.paid_calls == 0
     pd.testing.assert_frame_equal(again.labels, run.labels)
     pd.testing.assert_frame_equal(again.features, run.features)
-
-
-def test_a_run_that_its_budget_stopped_goes_on_with_the_same_questions(tmp_path: Path, run: Run) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    short = discover(other, per_question=4, look=48, budget="0.5")
-    assert short.summary.stopped_because == "budget"
-    whole = discover(other, per_question=4, look=48)
-    assert short.summary.cost_usd + whole.summary.cost_usd == pytest.approx(run.summary.cost_usd)
-    pd.testing.assert_frame_equal(whole.labels, run.labels)
 
 
 def test_a_feature_is_labelled_on_request_and_that_can_be_undone(run: Run) -> None:
@@ -162,27 +149,6 @@ def test_other_looks_are_another_run(found: Path, run: Run) -> None:
         discover(found, per_question=4, look=48, look_every=20)
     with pytest.raises(UsageError, match="--look-every 10 is for looks: give --look 36 too"):
         prepare(settings(found, look_every=10))
-
-
-def test_looks_after_every_few_examples_are_recorded_and_repeated_for_nothing(tmp_path: Path) -> None:
-    first = discover(tmp_path, per_question=4, look=36, look_every=10)
-    again = discover(tmp_path, "again", per_question=4, look=36, look_every=10)
-    assert again.summary.paid_calls == 0
-    assert first.summary.looked_at == again.summary.looked_at
-    assert first.summary.looked_at is not None
-    assert first.summary.looked_at.error == 0.09
-    pd.testing.assert_frame_equal(again.labels, first.labels)
-
-
-def test_a_paid_server_is_asked_for_several_and_labels_less(tmp_path: Path) -> None:
-    with LifelikeServer(load_dataset("datasets/zoo"), Failings(slow=0.0, broken=0.0, too_many=0.0)) as server:
-        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075"
-        run = discover(tmp_path, oracle=oracle, queries=5, elicit_on=101)
-    assert run.summary.settings["per_question"] == 3
-    assert (run.summary.settings["look"], run.summary.settings["look_every"]) == (36, 10)
-    assert run.summary.features > run.summary.queries
-    with Store.open(str(tmp_path / "store.sqlite")) as store:
-        assert store.check.problems() == []
 
 
 def test_features_that_repeat_others_are_merged_in_bulk_for_nothing(run: Run) -> None:

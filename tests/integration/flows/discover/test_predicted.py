@@ -20,8 +20,8 @@ from reports.export import export_run
 from reports.run import RunError
 from sources import load_dataset
 from store import Store
+from tests.support.growing_worlds import TellingWorld
 from tests.support.people import TruthfulPerson, at_work
-from tests.support.telling_worlds import TellingWorld
 
 ROWS = 900
 

@@ -21,11 +21,10 @@ from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
-from models.oracle import MICRO, AnswersPending
+from models.oracle import MICRO
 from models.prices import parse_price
-from reports.run.files import RunError
 from store import Store
-from tests.support.fake_openai import CHAT, DECISIONS, Abilities, BatchManners, FakeOpenAI
+from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 
 PRICE = "0.15,0.60"
@@ -169,18 +168,6 @@ def test_a_run_goes_on_with_the_rounds_that_it_began_with(server: FakeOpenAI, da
     assert (again.settings, again.settings.label_every) == (first.settings, 20)
     assert again.recorded.cost == 0 < first.recorded.cost
 
-    by_one = discovered(server, dataset, "before")
-    kept = json.loads((dataset.parent / "before" / "run.json").read_text())
-    assert kept["settings"]["batch"] == 1
-    del kept["settings"]["label_every"]  # as it was written before there was such a setting
-    config = dataset.parent / "before.json"
-    config.write_text(json.dumps(kept))
-    earlier = resumed(config)
-    assert earlier.settings == by_one.settings
-    assert earlier.recorded.cost == 0
-    with pytest.raises(RunError, match=r"holds another run \(without label-every\)"):
-        discovered(server, dataset, "before", batch=None)
-
 
 SLOW = pytest.mark.slow
 
@@ -280,42 +267,6 @@ def test_a_mixed_crowd_labels_the_others_in_rows_too(server: FakeOpenAI, dataset
     assert labels.equals(columns[labels.columns])
     if way == "spot_check":
         assert json.loads((dataset.parent / "run" / "run.json").read_text())["people"]["checked"] > 0
-
-
-def test_a_batch_of_the_others_is_collected_by_a_later_run(server: FakeOpenAI, dataset: Path) -> None:
-    server.batches.manners = BatchManners(polls=10_000)
-    changes: dict[str, Any] = {"oracle": oracle(server, "&batch_poll=0.01&batch_wait=0.01"), "provider_batch": True}
-    for _ in range(QUERIES + 1):  # one batch for each feature of the working set, and one for the others
-        with pytest.raises(AnswersPending):
-            discovered(server, dataset, **changes)
-        server.batches.finish()
-    outcome = discovered(server, dataset, **changes)
-    assert outcome.progress.stopped is StopReason.QUERIES
-    assert len(server.batches.made) == QUERIES + 1
-    assert labels_of(dataset).equals(truth(dataset, labels_of(dataset).columns))
-    assert booked(dataset) == server.spent(parse_price(PRICE))
-
-
-def test_what_was_unusable_among_the_others_is_asked_again_on_request(server: FakeOpenAI, dataset: Path) -> None:
-    rows = oracle(server, "&labels_per_request=5&concurrency=1&asks=1")
-    whole = discovered(server, dataset, "whole", oracle=rows, store=str(dataset.parent / "other.sqlite"))
-    in_rows = sum(1 for examples, features in labels_asked(server) if features > 1)
-    good = server.count(CHAT) - in_rows
-    server.requests.clear()
-    server.script(CHAT, [*([None] * good), "prose"])
-    discovered(server, dataset, oracle=rows)
-    assert labels_of(dataset).isna().any(axis=1).sum() == 1
-    discovered(server, dataset, oracle=rows, retry_unusable=True)
-    assert labels_of(dataset).equals(labels_of(dataset, "whole"))
-    assert whole.progress.stopped is StopReason.QUERIES
-
-
-def test_the_rest_is_labelled_on_every_kind_of_store(server: FakeOpenAI, dataset: Path, store_url: str) -> None:
-    outcome = discovered(server, dataset, store=store_url)
-    assert outcome.progress.stopped is StopReason.QUERIES
-    assert labels_of(dataset).equals(truth(dataset, labels_of(dataset).columns))
-    again = discovered(server, dataset, store=store_url)
-    assert again.recorded.paid_calls == 0
 
 
 def test_the_cost_of_questions_and_labels_is_all_that_was_paid(server: FakeOpenAI, dataset: Path) -> None:

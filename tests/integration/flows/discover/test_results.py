@@ -68,14 +68,6 @@ def test_positives_are_counted_over_what_was_labelled(subset: Run) -> None:
     }
 
 
-def test_a_run_on_a_subset_counts_what_it_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_prefect(monkeypatch)
-    arguments = ["discover", ZOO, "--oracle", "simulated", "--queries", "4", "--elicit-on", "23", "--out", "run"]
-    monkeypatch.chdir(tmp_path)
-    assert main([*arguments, "--store", "s.sqlite"]) == 0
-    assert Run(Path("run")).features["labelled"].tolist() == [23] * len(Run(Path("run")).features)
-
-
 def test_the_terminal_counts_as_features_csv_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,15 +123,6 @@ def test_what_features_cost_includes_the_rest_and_adds_up_to_the_run(subset: Run
 
 def _comparisons(run: Run) -> list[Any]:
     return list(run.findings.comparisons)
-
-
-def test_a_repetition_keeps_what_the_run_cost_in_all(tmp_path: Path) -> None:
-    first = discovered(tmp_path).summary
-    again = discovered(tmp_path, run_id="two").summary
-    assert first.total_usd == first.cost_usd > 0
-    assert (again.cost_usd, again.paid_calls) == (0, 0)
-    assert (again.total_usd, again.total_paid_calls) == (first.cost_usd, first.paid_calls)
-    assert page_context(Run(tmp_path / "run"), None)["cost"].total == first.cost_usd
 
 
 def card(run: Run) -> str:

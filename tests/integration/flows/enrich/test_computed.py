@@ -79,15 +79,6 @@ def test_a_feature_that_the_model_does_not_understand_is_refused_and_reported(fa
     assert "does not know" in summary["unusable"]["reasons"][0]["reason"]
 
 
-def test_a_second_night_computes_what_is_new_only(faces: Path, store_url: str) -> None:
-    night(faces, store_url)
-    before = labels(faces)
-    shutil.copy(sorted((DATASET / "images").glob("*.png"))[20], faces)
-    summary = night(faces, store_url)
-    assert (summary["added"], summary["unchanged"], summary["paid_calls"]) == (1, 12, len(NAMES))
-    assert labels(faces).loc[before.index, list(NAMES)].equals(before[list(NAMES)])
-
-
 def test_pictures_that_cannot_be_read_are_left_out_for_the_reason_that_reading_gives(
     faces: Path, store_url: str
 ) -> None:

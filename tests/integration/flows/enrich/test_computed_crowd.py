@@ -17,13 +17,12 @@ from flows.enrich import batches
 from flows.enrich.batches import Batch, Labeller, Resources
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary
-from models import Feature, OracleError, computed_ballots
+from models import Feature, computed_ballots
 from models.people.simulated import Behaviour
 from sources import Example, iter_examples
 from store import Store
-from tests.support.growing_worlds import World, night, table
+from tests.support.growing_worlds import TellingWorld, World, night, table
 from tests.support.slow import slow
-from tests.support.telling_worlds import TellingWorld
 
 ERRING = "simulated?flip=0.2&refuse=0.15"
 OF_THE_MOMENT = {"seconds", "finished_at"}
@@ -206,18 +205,6 @@ def test_copies_of_one_content_have_the_labels_of_the_first(tmp_path: Path, monk
     pd.testing.assert_frame_equal(tables["computed"], tables["asked"])
     labels = tables["computed"][list(World(tmp_path / "other", 1).traits)]
     assert (labels.iloc[::2].to_numpy() == labels.iloc[1::2].to_numpy()).all()
-
-
-def test_an_example_that_the_truth_lacks_is_reported(world: World) -> None:
-    truth = pd.read_csv(world.folder / "truth.csv")
-    truth.iloc[:-1].to_csv(world.folder / "truth.csv", index=False)
-    with pytest.raises(OracleError, match="'e000059' is not in the truth this crowd answers from"):
-        night(world, oracle="simulated")
-
-
-def test_a_crowd_that_gives_every_label_the_same_answer_is_reported(tmp_path: Path) -> None:
-    [said] = night(OneSided(tmp_path / "world", 60), oracle="simulated")["unusable"]["one_answer"]
-    assert (said["verdict"], said["labels"]) == ("yes", 180)
 
 
 def test_another_process_computes_the_same(world: World) -> None:

@@ -126,15 +126,6 @@ def test_a_label_whose_votes_are_not_all_in_is_left_to_the_next_night(world: Wor
     pd.testing.assert_frame_equal(table(cut)[list(world.traits)].sort_index(), table(whole)[list(world.traits)])
 
 
-def test_what_was_refused_stays_empty_and_is_asked_again_the_next_night(world: World) -> None:
-    first = night(world, oracle="simulated?refuse=0.2&price=0.001")
-    empty = table(world)[list(world.traits)].isna().sum().sum()
-    assert 0 < empty < 100
-    second = night(world, oracle="simulated?refuse=0.2&price=0.001")
-    assert (first["paid_calls"], second["paid_calls"], second["cached_calls"]) == (180, empty, 0)
-    assert second["version"] == 1
-
-
 def test_a_lost_table_is_written_again_for_nothing(world: World) -> None:
     night(world)
     before = table(world)
@@ -196,21 +187,6 @@ def test_a_damaged_table_is_reported_in_one_line(world: World) -> None:
     (world.folder / "out" / "labels.parquet").write_bytes(b"no parquet")
     with pytest.raises(RunError, match=r"restore labels\.previous\.parquet"):
         night(world)
-
-
-def test_the_oracle_is_built_once_per_process(world: World) -> None:
-    night(world)
-    settings = EnrichSettings(
-        dataset=world.spec,
-        features=world.features,
-        oracle="simulated?price=0.001",
-        store=str(world.folder / "store.sqlite"),
-    )
-    resources = Resources()
-    assert resources.oracle_and_store(settings)[0] is resources.oracle_and_store(settings)[0]
-    arrived = [pickle.loads(pickle.dumps(Labeller(settings, "run", "scope", resources))) for _ in range(2)]
-    one, other = (labeller._resources.oracle_and_store(settings)[0] for labeller in arrived)
-    assert one is other
 
 
 def test_a_process_of_a_cluster_opens_its_oracle_once_however_many_batches_it_labels(

@@ -12,8 +12,7 @@ from PIL import Image
 
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from models.oracle import AnswersPending
-from tests.support.fake_openai import CHAT, Abilities, BatchManners, FakeModel, FakeOpenAI
+from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS
 
 FEATURES = [*COLOURS, *(f"thing number {number}" for number in range(20 - len(COLOURS)))]
@@ -59,31 +58,3 @@ def test_one_picture_with_all_features_is_at_least_five_times_cheaper(server: Fa
     each = [summary["cost_usd"] / labels for summary in (alone, together)]
     print(f"USD per label: {each[0]:.8f} alone, {each[1]:.8f} together, {each[0] / each[1]:.1f} times cheaper")
     assert each[0] / each[1] >= 5
-
-
-def test_the_features_of_a_picture_travel_in_one_request(server: FakeOpenAI, pictures: Path) -> None:
-    enriched(server, pictures, "together", "grouping=auto")
-    labelling = [request for request in server.requests if request.path == CHAT][-12:]
-    for request in labelling:
-        said = str(request.json())
-        assert said.count("data:image/") == 1
-        assert all(name in said for name in FEATURES)
-
-
-def test_the_decisions_endpoint_is_used_where_there_is_one(server: FakeOpenAI, pictures: Path) -> None:
-    server.abilities = Abilities(decisions=True)
-    summary, _ = enriched(server, pictures, "decided", "grouping=auto")
-    assert summary["added"] == 12
-    assert any(request.path.endswith("/decisions") for request in server.requests)
-
-
-def test_a_batch_of_the_provider_is_taken_up_by_a_later_process(server: FakeOpenAI, pictures: Path) -> None:
-    server.batches.manners = BatchManners(polls=200)
-    patient = "provider_batch=true&batch_poll=0.01"
-    with pytest.raises(AnswersPending):
-        enriched(server, pictures, "batch", f"{patient}&batch_wait=0.05")
-    assert len(server.batches.made) == 1
-    summary, labels = enriched(server, pictures, "batch", f"{patient}&batch_wait=60")
-    assert len(server.batches.made) == 1
-    assert summary["added"] == 12
-    assert labels.notna().all(axis=None)

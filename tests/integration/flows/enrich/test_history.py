@@ -16,8 +16,7 @@ import pytest
 from flows.enrich import flow
 from flows.enrich import summary as written_summary
 from reports.enrichment import CorrectedCell
-from tests.support.growing_worlds import World, night, table
-from tests.support.telling_worlds import TellingWorld
+from tests.support.growing_worlds import TellingWorld, World, night, table
 
 PAGE = Path(__file__).parents[4] / "docs" / "enrich.md"
 RECIPES = re.findall(r"^```(sql|python)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -12,8 +12,7 @@ import pytest
 
 from flows.enrich.summary import EnrichSummary
 from models import Recorded
-from tests.support.growing_worlds import World, night, table
-from tests.support.telling_worlds import TellingWorld
+from tests.support.growing_worlds import TellingWorld, World, night, table
 
 ROWS = 800
 

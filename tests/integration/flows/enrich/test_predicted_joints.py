@@ -19,10 +19,9 @@ from sources import load_dataset
 from store import Store
 from tests.support.fake_openai import CHAT, Abilities
 from tests.support.fake_openai.lifelike import Failings, LifelikeServer
-from tests.support.growing_worlds import night, table
+from tests.support.growing_worlds import TellingWorld, night, table
 from tests.support.people import TruthfulPerson
 from tests.support.postgres import PostgresServer
-from tests.support.telling_worlds import TellingWorld
 
 ROWS = 760
 PRICE = parse_price("0.15,0.60,0.075")

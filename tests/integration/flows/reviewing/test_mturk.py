@@ -139,14 +139,6 @@ def test_what_is_published_is_reserved_first_and_taken_from_the_page(store: Stor
     assert store.check.problems() == []
 
 
-def test_a_budget_that_does_not_allow_it_posts_nothing(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store, budget="0.10")
-    with pytest.raises(UsageError, match=r"budget of 0\.10 USD of run faces does not allow it"):
-        publish(store, turk[0], plan(store), ADDRESS)
-    assert store.queue.mturk.hits() == []
-    assert store.runs.spent("scope") == (0, 0)
-
-
 def test_workers_must_be_able_to_reach_the_page(store: Store, turk: tuple[Any, Stubber]) -> None:
     ask(store)
     with pytest.raises(UsageError, match="serve the page under an https address"):

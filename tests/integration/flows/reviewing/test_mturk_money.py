@@ -9,7 +9,7 @@ from botocore.stub import Stubber
 
 from flows.errors import UsageError
 from flows.reviewing import mturk
-from flows.reviewing.mturk import BudgetRefusal, collect, post_planned, publish
+from flows.reviewing.mturk import collect, post_planned, publish
 from store import Store
 from store.review.leases import LeaseTerms
 from tests.integration.flows.reviewing.test_mturk import (
@@ -152,7 +152,3 @@ def test_what_amazon_refuses_is_given_back_at_once_and_what_may_be_there_is_not(
     expect_created(turk[1])
     assert post_planned(store, turk[0], "production") == 1
     assert store.runs.spent("scope") == (0, 2 * BOUND)
-
-
-def test_a_refusal_is_bad_input() -> None:
-    assert issubclass(BudgetRefusal, UsageError)

@@ -91,12 +91,3 @@ def test_the_report_marks_what_was_changed_by_hand(run: Run) -> None:
     page = changed.report().path.read_text(encoding="utf-8")
     assert "renamed from “b”" in page
     assert "Curated by hand" in page
-
-
-def test_damaged_run_folders_are_reported_in_one_line(run: Run) -> None:
-    (run.folder / "answers.jsonl").write_text("nonsense\n")
-    with pytest.raises(RunError, match=r"answers\.jsonl cannot be read"):
-        _ = Run(run.folder).findings
-    (run.folder / "labels.parquet").write_bytes(b"nonsense")
-    with pytest.raises(RunError, match=r"labels\.parquet cannot be read"):
-        _ = Run(run.folder).labels

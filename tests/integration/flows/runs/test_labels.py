@@ -152,14 +152,3 @@ def test_what_is_corrected_of_a_new_example_is_not_asked(world: World, capsys: p
         said(capsys, "labels", str(run.folder), "set", "e000000", name, "yes", "--by", "Ann")
     paid = night(world, features=str(run.folder), oracle="simulated?price=0.002", votes=1)["paid_calls"]
     assert paid == 30 * len(names) - 2
-
-
-def test_models_are_shown_what_people_corrected(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    from flows.discover import read_features, with_run_exemplars
-
-    run = discovered(world)
-    name = str(run.features["name"][0])
-    said(capsys, "labels", str(run.folder), "set", "e000009", name, "no", "--by", "Ann")
-    features = with_run_exemplars(str(run.folder), read_features(str(run.folder)), 4)
-    shown = next(one for one in features if one.name == name).exemplars
-    assert ("e000009", False) in [(one.example.id, one.has) for one in shown[:2]]

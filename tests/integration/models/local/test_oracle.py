@@ -166,16 +166,6 @@ def test_a_comparison_is_answered_with_a_feature(speaker: Path, pictures: list[E
         assert answer.usage.output_tokens == 2  # its sentence is one token, and the end another
 
 
-def test_another_voter_sees_the_examples_in_another_order(speaker: Path, pictures: list[Example]) -> None:
-    question = triples(pictures)[0]
-    shown = {
-        answer.shown
-        for voter in range(6)
-        for answer in oracle_of(speaker).ask([Compare(question.kind, question.examples, voter=voter)])
-    }
-    assert len(shown) > 1  # the letters A and B stand for other examples
-
-
 def test_an_unreadable_comparison_is_asked_once_more_and_recorded(llava: Path, pictures: list[Example]) -> None:
     questions = triples(pictures)
     answers = list(oracle_of(llava).ask(questions))
@@ -193,15 +183,6 @@ def test_a_batch_of_comparisons_gets_the_replies_that_each_gets_alone(llava: Pat
     alone = [answer.raw for answer in oracle_of(llava, batch=1).ask(questions)]
     assert [answer.raw for answer in oracle_of(llava).ask(questions)] == alone
     assert len(set(alone)) > 1
-
-
-def test_a_model_without_a_chat_template_is_asked_in_plain_turns(
-    tmp_path: Path, pictures: list[Example], texts: list[Example]
-) -> None:
-    seeing = save_tiny_llava(tmp_path / "llava", says=RED_HAT, template=None)
-    reading = save_tiny_instruct(tmp_path / "instruct", template=None)
-    assert all(answer.verdict is Verdict.FEATURE for answer in oracle_of(seeing).ask(triples(pictures)))
-    assert all(answer.probability is not None for answer in oracle_of(reading).ask(labels(texts)))
 
 
 def test_questions_are_pulled_a_batch_at_a_time(llava: Path, pictures: list[Example]) -> None:
@@ -245,11 +226,3 @@ def test_the_identity_names_the_weights_and_all_that_changes_an_answer(
     others = [oracle_of(speaker), oracle_of(llava, feature_first=True), oracle_of(llava, dtype="bfloat16")]
     others.append(oracle_of(llava, least_mass=0.1))
     assert len({identity, *(other.identity for other in others)}) == 5
-
-
-def test_the_same_question_gets_the_same_answer_again(llava: Path, pictures: list[Example]) -> None:
-    def content(answer: Answer) -> tuple[object, ...]:
-        return answer.question, answer.verdict, answer.raw
-
-    questions: list[Question] = [*labels(pictures, voters=1), *triples(pictures)]
-    assert [*map(content, oracle_of(llava).ask(questions))] == [*map(content, oracle_of(llava).ask(questions))]

@@ -154,13 +154,6 @@ def test_a_large_errand_goes_in_several_batches(server: FakeOpenAI) -> None:
     assert 4 <= len(server.batches.made) <= 5
 
 
-def test_a_question_asked_twice_is_answered_twice_and_paid_once(server: FakeOpenAI) -> None:
-    with oracle_of(server) as oracle:
-        answers = list(oracle.ask([*labels(["cat"], EXAMPLES), *labels(["cat"], EXAMPLES[:3])]))
-    assert len(answers) == 35
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-
-
 def test_the_key_is_in_no_file_that_is_sent(server: FakeOpenAI) -> None:
     with oracle_of(server) as oracle:
         list(oracle.ask(labels(["cat"], EXAMPLES)))

@@ -14,9 +14,9 @@ from models.prices import Price
 from sources import Dataset, load_dataset
 from tests.support.fake_openai import CHAT, Failings, LifelikeServer
 from tests.support.fake_openai.hardness import hardness
-from tests.support.fake_openai.lifelike import LifelikeModel, meaning_of
-from tests.support.fake_openai.mind import Page, Shown
-from tests.support.fake_openai.tokens import TokenCounter, picture_tokens, text_tokens
+from tests.support.fake_openai.lifelike import LifelikeModel
+from tests.support.fake_openai.mind import Shown
+from tests.support.fake_openai.tokens import TokenCounter, picture_tokens
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +27,6 @@ def zoo() -> Dataset:
 @pytest.fixture(scope="module")
 def mind(zoo: Dataset) -> LifelikeModel:
     return LifelikeModel(zoo, Failings(), seed=1)
-
-
-def test_labels_are_wrong_as_often_as_wanted_and_mostly_where_examples_are_hard(mind: LifelikeModel) -> None:
-    dice = random.Random(0)
-    rows, columns = mind.truth.shape
-    wrong = np.array([[mind.seen(r, c, dice) != mind.truth[r, c] for c in range(columns)] for r in range(rows)])
-    assert wrong.mean() == pytest.approx(0.06, abs=0.015)
-    hardest = np.sort(wrong.mean(axis=1))[::-1]
-    assert hardest[: rows // 4].sum() > 0.55 * hardest.sum()  # a quarter of the examples has most of the errors
-    again = np.array([[mind.seen(r, c, dice) != mind.truth[r, c] for c in range(columns)] for r in range(rows)])
-    assert (wrong & again).sum() > 0.5 * wrong.sum()  # by coin it would be 6 %
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.06])
@@ -61,15 +50,6 @@ def test_most_errors_lie_where_an_example_looks_like_the_other_side(noise: float
     assert np.array_equal(made.chance, again.chance)
 
 
-def test_labels_are_sure_away_from_the_border_and_hard_ones_may_be_wrong_on_every_occasion(mind: LifelikeModel) -> None:
-    hard = mind._hardness
-    assert hard.sure.min() >= 0.5
-    assert hard.sure[(hard.chance > 0.3) & (hard.chance < 0.7)].max() < 0.6 < np.median(hard.sure)
-    row, column = np.unravel_index(hard.chance.argmax(), hard.chance.shape)
-    said = [mind.seen(int(row), int(column), random.Random(number)) for number in range(20)]
-    assert said == [not mind.truth[row, column]] * 20 == [bool(mind.usual_labels()[row, column])] * 20
-
-
 @pytest.mark.parametrize("spec", ["datasets/zoo", "datasets/faces"])
 def test_whatever_words_it_uses_it_knows_what_they_mean(spec: str) -> None:
     dataset = load_dataset(spec)
@@ -91,15 +71,6 @@ def test_pictures_are_recognised_after_scaling(zoo: Dataset) -> None:
     assert LifelikeModel(zoo, Failings()).row_of(Shown("Example", zoo.examples[7].text)) == 7
 
 
-def test_a_vague_feature_is_labelled_by_whim_but_the_same_each_time(mind: LifelikeModel, zoo: Dataset) -> None:
-    page = Page(features={"": {"name": "mood", "definition": "mood is clearly present."}})
-    page.examples = [Shown(f"Item {number}", one.text) for number, one in enumerate(zoo.examples, 1)]
-    labels = mind.label(page)
-    page.seed = "another request"
-    assert labels == mind.label(page)
-    assert 30 < sum(labels.values()) < 70
-
-
 @pytest.mark.parametrize(
     ("model", "size", "detail", "tokens"),
     [
@@ -113,11 +84,6 @@ def test_a_vague_feature_is_labelled_by_whim_but_the_same_each_time(mind: Lifeli
 )
 def test_pictures_cost_what_openai_says(model: str, size: tuple[int, int], detail: str, tokens: int) -> None:
     assert picture_tokens(model, *size, detail) == tokens
-
-
-def test_english_takes_about_four_characters_a_token(zoo: Dataset) -> None:
-    text = " ".join(example.text or "" for example in zoo.examples)
-    assert 3.8 < len(text) / text_tokens(text) < 5.5
 
 
 def test_long_prompts_that_begin_alike_are_cached() -> None:
@@ -163,8 +129,3 @@ def _ask(client: httpx2.Client, base_url: str, zoo: Dataset, number: int) -> tup
     body = {"model": "gpt-4o-mini", "messages": messages, "seed": number}
     reply = client.post(base_url.removesuffix("/v1") + CHAT, json=body)
     return reply.status_code, reply.json()["choices"][0]["message"]["content"] if reply.status_code == 200 else ""
-
-
-def test_names_that_mean_the_same_have_one_meaning() -> None:
-    assert meaning_of("Has Wide-Brimmed Hats") == meaning_of("wide-brimmed cap")
-    assert meaning_of("black hair") != meaning_of("brown hair")

@@ -19,10 +19,11 @@ from discovery.questions import Kind
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Remembered
-from models.oracle import Answer, Compare, Label, OracleError, OracleUnavailable, Question, Verdict, connect
+from models.oracle import Answer, Compare, Feature, Label, OracleError, OracleUnavailable, Question, Verdict, connect
 from models.prices import Price
+from sources import load_dataset
 from store import Store
-from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
+from tests.support.fake_openai import CHAT, DECISIONS, Abilities, Failings, FakeModel, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
@@ -91,19 +92,6 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
     assert dict(oracle.identity.parameters)["labels"] == ("decisions" if level == "decisions" else "chat")
 
 
-def test_features_say_who_has_them(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    for voter in range(6):
-        question = Compare(Kind.TWO_OF_THREE, (EXAMPLES[1], EXAMPLES[2], EXAMPLES[3]), known=("cat",), voter=voter)
-        [answer] = oracle_of().ask([question])
-        assert answer.feature is not None
-        assert (answer.feature.name, answer.shown) == ("dog", (1, 2))
-
-
-def test_nothing_in_common_is_none(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    [answer] = oracle_of().ask([Compare(Kind.PAIR, (EXAMPLES[5], EXAMPLES[5]))])
-    assert (answer.verdict, answer.feature, answer.shown) == (Verdict.NONE, None, ())
-
-
 def test_decisions_give_probabilities_and_take_many_features_at_once(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:
@@ -146,12 +134,6 @@ def test_questions_are_pulled_as_there_is_room_and_never_far_ahead(
     assert answered == 160
     assert most <= oracle.width == 12
     assert server.count(CHAT) == 41
-
-
-def test_partly_filled_groups_do_not_wait_for_ever(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of(concurrency=1, labels_per_request=3)
-    scattered = [question for number in range(10) for question in labels([WORDS[number % 5]], EXAMPLES[number:][:1])]
-    assert len(list(oracle.ask(scattered))) == 10
 
 
 def test_an_error_of_the_source_is_raised_after_what_was_pulled(oracle_of: Callable[..., OpenAIOracle]) -> None:
@@ -289,15 +271,6 @@ def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, t
     assert server.count(CHAT) == 2
 
 
-def test_one_bad_reply_does_not_decide_what_a_server_can_do(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    server.script(CHAT, ["prose", "malformed", None])
-    oracle = oracle_of()
-    oracle.connect()
-    assert dict(oracle.identity.parameters)["format"] == "json_schema"
-
-
 @pytest.mark.parametrize(("output", "form"), [("schema", "json_schema"), ("json", "json_object"), ("text", "")])
 def test_the_form_of_replies_can_be_chosen(oracle_of: Callable[..., OpenAIOracle], output: str, form: str) -> None:
     oracle = oracle_of(output=output)
@@ -351,3 +324,19 @@ def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(
     assert KEY not in str([answer.to_json() for answer in answers])
     assert KEY not in repr(oracle)
     assert KEY not in str(oracle.identity.to_json())
+
+
+def test_one_request_goes_ahead_and_the_others_find_its_beginning_in_the_cache() -> None:
+    dataset = load_dataset("datasets/zoo")
+    exact = Failings(prose=0, too_many=0, broken=0, slow=0, seconds=0.02)
+    features = [Feature(f"trait number {number}", f"The animal shows trait number {number}.") for number in range(45)]
+    asked = [Label(feature, example) for example in dataset.examples[:40] for feature in features]
+    with LifelikeServer(dataset, exact, price=PRICE) as server:
+        config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, concurrency=8)
+        with OpenAIOracle(config) as oracle:
+            answers = list(oracle.ask(asked))
+        cached = [charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book_of_questions]
+        assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
+    assert len(answers) == len(asked)
+    assert len(cached) == 8
+    assert sum(tokens >= 1024 for tokens in cached) == 7

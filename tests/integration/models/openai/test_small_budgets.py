@@ -216,23 +216,6 @@ def test_a_reply_that_lacks_some_labels_is_asked_for_them_only_if_the_budget_all
     assert (len(rest), wrong(rest)) == (len(asked), [])
 
 
-def test_an_attempt_that_never_reported_leaves_its_bound_in_the_books(bench: Bench) -> None:
-    asked = labels(WORDS, texts(3))
-    most = bench.bound(asked)
-    bench.server.script(CHAT, ["504"])
-    assert bench.bought(asked, most) == []
-    assert bench.store.runs.spent(SCOPE) == (most, 0)
-    answers = bench.bought(asked, 2 * most)
-    assert (len(answers), wrong(answers)) == (len(asked), [])
-
-
-def test_a_group_that_is_declined_is_halved_within_the_budget(bench: Bench) -> None:
-    asked = labels(WORDS, texts(4))
-    bench.server.script(CHAT, ["refusal"])
-    answers = bench.bought(asked, 3 * bench.bound(asked))
-    assert (len(answers), wrong(answers), len(bench.server.processed)) == (len(asked), [], 3)
-
-
 def test_runs_that_share_a_budget_do_not_exceed_it_together(bench: Bench) -> None:
     asked = [labels(WORDS, [one], voter) for one in texts(12) for voter in range(2)]
     budget = 8 * max(map(bench.bound, asked))

@@ -70,11 +70,6 @@ def test_what_is_unknown_waits_in_the_queue_and_what_is_answered_comes_out(store
     assert str(pending).startswith("17 questions wait for 2 to 3 votes each")
 
 
-def test_one_question_is_worded_in_the_singular(store: Store) -> None:
-    _, pending = asked(HumanOracle(store.queue), [TRIPLE])
-    assert str(pending) == "1 question waits for 1 vote: run `python -m flows review`"
-
-
 def test_a_comparison_carries_name_definition_and_the_examples_meant(store: Store) -> None:
     oracle = HumanOracle(store.queue)
     asked(oracle, [TRIPLE])
@@ -172,32 +167,6 @@ def test_a_discovery_waits_for_people_and_goes_on_when_they_answer(
     again = run_discovery(prepare(settings), run_id="second")  # nobody is at work
     assert again.recorded.paid_calls == 0
     assert again.features() == outcome.features()
-
-
-def test_without_wait_a_discovery_ends_and_running_it_again_goes_on(tmp_path: Path) -> None:
-    settings = DiscoverSettings(
-        dataset="datasets/zoo", oracle="human", queries=2, store=str(tmp_path / "s.sqlite"), out=str(tmp_path / "run")
-    )
-    ann = None
-    pendings = []
-    for attempt in range(10):
-        prepared = prepare(settings)
-        ann = ann or TruthfulPerson(prepared.store.queue, "ann", prepared.dataset)
-        try:
-            outcome = run_discovery(prepared, run_id=f"attempt {attempt}")
-            break
-        except AnswersPending as pending:
-            pendings.append(str(pending))
-            while ann.answer_page():
-                pass
-    assert [line.split(":")[0] for line in pendings] == [
-        "1 question waits for 1 vote",
-        "101 questions wait for 1 vote each",
-        "1 question waits for 1 vote",
-        "101 questions wait for 1 vote each",
-    ]
-    assert len(outcome.progress.findings) == 2
-    assert {row["status"] for row in prepared.store.runs.overview()} == {"waiting", "stopped: queries"}
 
 
 def test_what_is_withdrawn_is_asked_again_by_the_next_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import socket
 import string
 import time
 from collections.abc import Iterator
@@ -15,12 +16,14 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from discovery.questions import Kind
-from flows.reviewing.page import PageSettings, invite, link_of, make_app
+from flows.__main__ import main
+from flows.reviewing.page import PageSettings, invite, is_running, link_of, make_app, serve
 from models.oracle import AnswersPending, Compare, Feature, Label
 from models.people.human import HumanOracle
 from sources.load import load_dataset
 from store import Store
 from studio.review.access import LINK, SECRET, Signer
+from tests.integration.conftest import Clock
 from tests.support.review_site import Site, Visitor, running_site
 
 ROLES = ("nobody", "reviewer", "admin", "revoked", "expired")
@@ -156,20 +159,24 @@ def test_a_link_is_good_for_links_only_and_for_this_store_only(site: Site, tmp_p
     assert stranger.get(foreign).status_code == 403
 
 
-def test_revoking_ends_a_session_at_once(site: Site) -> None:
-    ann, again = site.visitor("ann"), site.link("ann")
-    assert ann.get("/").status_code == 200
-    assert site.store.queue.people.revoke("ann") == 2
-    assert ann.get("/").status_code == 403
-    assert site.stranger().get(again).status_code == 403
-
-
-def test_an_expired_link_opens_nothing(site: Site) -> None:
-    link = site.link("ann", days=1e-6)
-    time.sleep(0.1)
-    stranger = site.stranger()
-    assert stranger.get(link).status_code == 403
-    assert not stranger.client.cookies
+@pytest.mark.parametrize(("way", "words"), [("expired", "expired on"), ("revoked", "was revoked on")])
+def test_a_link_that_has_ended_opens_nothing_and_says_so_and_whom_to_ask(
+    tmp_path: Path, clock: Clock, way: str, words: str
+) -> None:
+    with Store.open(str(tmp_path / "store.sqlite"), clock=clock) as store, running_site(store) as site:
+        link, stranger = site.link("ann", by="Carla"), site.stranger()
+        ann = site.stranger().open(link)
+        assert "<bdi>Carla</bdi> has invited you" in ann.page
+        assert ann.get().status_code == 200
+        if way == "expired":
+            clock.now += 2 * 86_400
+        else:
+            store.queue.people.revoke("ann")
+        for reply in (ann.get(), stranger.get(link)):
+            assert reply.status_code == 403
+            assert words in reply.text
+            assert "Ask Carla, who invited you, for a new one." in reply.text
+        assert not stranger.client.cookies
 
 
 def test_the_session_cookie_is_out_of_reach_of_scripts_and_of_other_sites(site: Site) -> None:
@@ -273,3 +280,23 @@ def test_the_same_form_sent_twice_and_from_two_tabs_counts_once(site: Site) -> N
         replies = list(pool.map(lambda _: ann.post("/answer", fields), range(8)))
     assert {reply.status_code for reply in replies} == {303}
     assert [row["state"] for row in site.store.queue.records.answers()] == ["given"]
+
+
+def test_inviting_knows_where_the_page_runs_and_whether_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store_of = ["--store", str(tmp_path / "store.sqlite")]
+    with Store.open(store_of[1]) as store, socket.create_server(("127.0.0.1", 0)) as listening:
+        everywhere = PageSettings(host="0.0.0.0", port=listening.getsockname()[1])
+        assert everywhere.address == f"http://{socket.gethostname()}:{everywhere.port}", "what a browser can open"
+        assert main(["review", "invite", "Ann", *store_of]) == 0
+        assert "the page is not running" in capsys.readouterr().err
+        monkeypatch.setattr("flows.reviewing.page._assert_free", lambda _settings: None)
+        monkeypatch.setattr("uvicorn.run", lambda *_arguments, **_options: None)
+        serve(store, everywhere)
+        assert is_running(store)
+    with socket.create_server(("127.0.0.1", everywhere.port)):
+        assert main(["review", "invite", "Bob", *store_of]) == 0
+        printed = capsys.readouterr()
+        assert printed.out.startswith(f"{everywhere.address}/i/")
+        assert printed.err == ""

@@ -12,11 +12,13 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.oracle import AnswersPending, Compare, Feature, Label
+from flows.reviewing.page import add_checks, withdraw
+from models.oracle import AnswersPending, Compare, Exemplar, Feature, Label
 from models.people.human import HumanOracle, HumanTerms, check_of
 from sources.dataset import Dataset, Example, picture_at
 from sources.load import load_dataset
 from store import Store
+from store.review.leases import LeaseTerms
 from tests.support.made import texts, write_film
 from tests.support.review_site import Site, Visitor, running_site
 
@@ -32,9 +34,13 @@ def said(site: Site) -> list[dict[str, Any]]:
     return [row["answer"] for row in site.store.queue.records.answers()]
 
 
-def problem_on(reply_text: str) -> str:
-    found = re.search(r'role="alert"[^>]*>(?:<bdi>)?([^<]+)<', reply_text)
-    return found[1] if found else ""
+def problem_of(page: str) -> tuple[str, str]:
+    """The field that the problem is said of, and the problem."""
+    problem = re.search(r'role="alert" id="problem"><bdi>([^<]+)</bdi>', page)
+    field = re.search(r'<(?:input id="(\w+)"|fieldset)[^>]*aria-describedby="problem"', page)
+    assert problem, page
+    assert field, page
+    return field[1] or "fieldset", problem[1]
 
 
 @pytest.mark.parametrize(
@@ -65,24 +71,31 @@ def test_every_kind_of_comparison_can_be_answered(
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
+    ("fields", "field", "problem"),
     [
-        ({"shown": [0], "name": "beard"}, "Choose the two that share it: 1 is chosen now."),
-        ({"shown": [0, 1, 2], "name": "beard"}, "Choose the two that share it: 3 are chosen now."),
-        ({"shown": [0, 99], "name": "beard"}, "Choose the two that share it: 1 is chosen now."),
-        ({"shown": [0, 1], "name": " "}, "Give it a name of one to five words."),
-        ({"shown": [0, 1], "name": "no beard"}, "negation"),
-        ({"shown": [0, 1], "name": "Hats"}, "known feature"),
-        ({"shown": [0, 1], "name": "beard", "definition": "x" * 301}, "at most 300 characters"),
+        ({"shown": [0], "name": "beard"}, "fieldset", "Choose the two that share it: 1 is chosen now."),
+        ({"shown": [0, 1, 2], "name": "beard"}, "fieldset", "Choose the two that share it: 3 are chosen now."),
+        ({"shown": [0, 99], "name": "beard"}, "fieldset", "Choose the two that share it: 1 is chosen now."),
+        ({"shown": [0, 1], "name": " "}, "name", "Give it a name of one to five words."),
+        ({"shown": [0, 1], "name": "no beard"}, "name", "negation"),
+        ({"shown": [0, 1], "name": "Hats"}, "name", "known feature"),
+        ({"shown": [0, 1], "name": "nothing"}, "name", "that is no name"),
+        ({"shown": [0, 1], "name": "dont know"}, "name", "that is no name"),
+        ({"shown": [0, 1], "name": "Both!"}, "name", "that is no name"),
+        ({"shown": [0, 1], "name": "123"}, "name", "a name needs letters"),
+        ({"shown": [0, 1], "name": "ok", "definition": "x" * 301}, "definition", "at most 300 characters"),
     ],
 )
-def test_what_is_no_answer_is_put_back_with_what_was_typed(site: Site, fields: dict[str, Any], problem: str) -> None:
+def test_what_is_no_answer_is_put_back_with_what_was_typed_and_the_problem_at_its_field(
+    site: Site, fields: dict[str, Any], field: str, problem: str
+) -> None:
     site.ask([Compare(Kind.TWO_OF_THREE, texts(3), known=("hat",))])
     ann = site.visitor("ann")
     assert "Something other than" in ann.get().text
     reply = ann.answer(**fields)
     assert reply.status_code == 422
-    assert problem in problem_on(reply.text)
+    where, words = problem_of(reply.text)
+    assert (where, problem in words) == (field, True)
     assert f'value="{fields["name"]}"' in reply.text
     assert said(site) == []
 
@@ -112,8 +125,8 @@ def test_the_last_page_can_be_undone_and_given_anew(site: Site) -> None:
     ann.answer(has=leases[:1], unsure=leases[2:])
     ann.get()
     assert ann.post("/undo", {}).status_code == 303
-    assert ann.get().text.count('class="cell"') == 3
-    assert ann.page.count(" checked") == 2, "what it has and what could not be told"
+    marked = re.findall(r'name="(\w+)" value="(\d+)"[^>]* checked', ann.get().text)
+    assert (ann.hidden("lease"), marked) == (leases, [("has", leases[0]), ("unsure", leases[2])])
     ann.answer(has=leases)
     assert said(site) == [{"verdict": "yes"}] * 3
 
@@ -125,6 +138,8 @@ def test_a_question_skipped_with_a_reason_is_not_shown_again(site: Site) -> None
     ann.post("/skip", {"lease": ann.hidden("lease"), "reason": "The question is unclear"})
     assert "Nothing to answer just now" in ann.get().text
     assert said(site) == [{"skipped": "The question is unclear"}]
+    ann.post("/undo", {})
+    assert '<option value="The question is unclear" selected>' in ann.get().text
 
 
 def test_pictures_are_encoded_anew_and_nothing_else_is_served(site: Site, faces: Dataset) -> None:
@@ -250,3 +265,72 @@ def test_people_read_what_the_data_is_about_beside_each_question(site: Site) -> 
     plain = HumanOracle(site.store.queue, "q")
     with pytest.raises(AnswersPending, match="1 question waits"):  # another text is another question
         list(plain.ask([comparison]))
+
+
+def test_examples_that_defined_a_feature_stand_beside_its_labels_whatever_is_asked_first(site: Site) -> None:
+    """A check entered without words shares the page: it must not take the words from the others."""
+    shown = texts(6)
+    feature = Feature("beard", "hair on the chin", exemplars=(Exemplar(shown[4], True), Exemplar(shown[5], False)))
+    site.ask([Label(feature, example) for example in shown[:2]])
+    known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(3)]
+    site.store.queue.items.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
+    person = site.store.queue.people.add("ann", "reviewer")
+    site.store.queue.leases.next_page(person.id, LeaseTerms(checks=1.0))
+    page = site.visitor("ann").get().text
+    assert page.count('class="cell"') == 4, "two questions and as many checks"
+    assert "hair on the chin" in page
+    assert "This has it" in page
+    assert "This lacks it" in page
+
+
+def test_checks_named_before_the_feature_was_defined_are_asked(tmp_path: Path) -> None:
+    with (
+        Store.open(str(tmp_path / "store.sqlite")) as store,
+        running_site(store, checks=0.5, repeats=0, page_size=4) as site,
+    ):
+        known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(2)]
+        store.queue.items.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
+        site.ask([Label(BEARD, example) for example in texts(4)])
+        page = site.visitor("ann").get().text
+        assert page.count('class="cell"') == 6
+        assert "hair on the chin" in page
+
+
+def test_entering_checks_that_nobody_can_be_asked_is_said(site: Site, tmp_path: Path) -> None:
+    site.ask([Label(BEARD, example) for example in texts(2)])
+    file = tmp_path / "checks.csv"
+    file.write_text("feature,id,answer\nBeard,face-001,no\nbread,face-002,yes\n", encoding="utf-8")
+    entered = add_checks(site.store, "datasets/faces", file, "main")
+    assert entered.count == 2
+    assert len(entered.remarks) == 1
+    assert entered.remarks[0].startswith("nobody is asked about 'bread' yet: 1 check waits")
+    (remark,) = add_checks(site.store, "datasets/faces", file, "elsewhere").remarks
+    assert remark == "no question waits in queue elsewhere, so these checks cannot be asked: there are main"
+
+
+def test_withdrawing_tells_what_it_reopens_and_takes_back_features_of_that_person_alone(site: Site) -> None:
+    queue, examples = site.store.queue, texts(8)
+    site.ask([Compare(Kind.TWO_OF_THREE, texts(3)), Compare(Kind.TWO_OF_THREE, examples[3:6])])
+    ann, bob, boss = site.visitor("ann"), site.visitor("bob"), site.visitor("boss", admin=True)
+    ann.get()
+    ann.answer(shown=[0, 1], name="odd thing", definition="as ann has it")
+    bob.get()
+    bob.answer(shown=[0, 1], name="beard")
+    site.ask(
+        [Label(Feature("odd thing", "as ann has it"), example, voter) for example in examples[:4] for voter in range(2)]
+    )
+    site.ask([Label(Feature("beard"), examples[0])])
+    ann.get()
+    ann.answer()  # four labels of her own feature
+    page = boss.get("/admin/withdraw?name=ann").text
+    assert "5 answers are discarded" in page
+    assert "1 question is asked again of other reviewers." in page
+    assert "<bdi>odd thing</bdi>" in page
+    assert ann.get().status_code == 200, "nothing has happened yet"
+    assert boss.post("/admin/withdraw", {"name": "ann"}).status_code == 303
+    waiting = queue.records.waiting()
+    assert sorted(item["kind"] for item in waiting) == ["label", "two-of-three"], "the odd thing is asked about no more"
+    site.ask([Label(Feature("odd thing", "as ann has it"), examples[0])])
+    assert len(queue.records.waiting()) == 3, "unless it is named again"
+    with pytest.raises(Exception, match="nobody called"):
+        withdraw(site.store, "nobody", really=False)

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from math import log
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import World, independent_features, leafy_tree
-from discovery.questions import Kind, StrategyError
+from discovery.questions import Kind
 from discovery.simulation.crowds import make_crowd
 from discovery.strategies import make_strategy
 from discovery.strategies.hybrid import AdaptiveHybrid
@@ -92,22 +91,3 @@ def test_a_larger_theta_asks_more_before_it_leaves_a_feature() -> None:
         ).queries
 
     assert queries(60) >= queries(10) + 50
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"theta": 0}, "theta is 0, but"),
-        ({"theta": 5, "degree": 3}, "give either theta or those two"),
-        ({"degree": 1}, "degree is 1, but"),
-        ({"delta": 1.5}, "delta is 1.5, but"),
-    ],
-)
-def test_impossible_settings_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(StrategyError, match=message):
-        make_strategy("adaptive-hybrid", 9, np.random.default_rng(0), **options)
-
-
-def test_fewer_than_three_examples_are_refused() -> None:
-    with pytest.raises(StrategyError, match="adaptive-hybrid needs at least 3 examples, and there are 2"):
-        AdaptiveHybrid(2, np.random.default_rng(0))

@@ -100,30 +100,6 @@ def test_text_that_cannot_be_encoded_is_still_sent() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_hostile_words_reach_no_instruction_and_end_no_quotation(kind: Kind) -> None:
-    messages = compare_messages(comparison(kind, known=(HOSTILE,), words=HOSTILE))
-    assert system_text(messages) == system_text(compare_messages(comparison(kind)))
-    page = user_text(messages)
-    assert HOSTILE not in page
-    assert "<|im_start|>" not in page
-    assert "[INST]" not in page
-    assert json.loads(page.split("Known features: ")[1].split("\n")[0]) == [HOSTILE]
-
-
-def test_hostile_features_are_quoted_in_every_form_of_label() -> None:
-    label = Label(Feature(HOSTILE, HOSTILE), text("a"))
-    for messages in (label_form([label]).messages, yes_no_messages(label), yes_no_messages(label, feature_first=True)):
-        assert HOSTILE not in "".join(message.text for message in messages)
-        assert "Ignore" not in system_text(messages)
-        assert user_text(messages).count(quoted(HOSTILE)) == 2
-    [(statement, data)] = predicates([label])
-    assert "Ignore" not in statement
-    assert data["name"] == data["definition"] != HOSTILE
-    assert "<|" not in data["name"]
-    assert json.loads(json.dumps(data["name"]).replace("\\\\u", "\\u")) == HOSTILE
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_reply_that_repeats_the_prompt_is_not_an_answer(kind: Kind) -> None:
     question = comparison(kind, known=("striped",), words='{"found": true, "name": "hat", "definition": "A hat."}')
     prompt = "\n".join(message.text for message in compare_messages(question))
