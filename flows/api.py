@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from discovery import as_text
-from flows.compare import CompareSettings
-from flows.discover import DiscoverSettings, Run, discover
-from flows.enrich import EnrichSettings, RediscoverSettings, enrich
+from flows.compare.settings import CompareSettings
+from flows.discover.flow import discover
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.flow import enrich
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
 from flows.progress import display_for_python
 from flows.runs import (
@@ -38,6 +40,7 @@ from flows.runs import attributes as make_attributes
 from flows.runs import export as write_export
 from flows.runs import report as write_report
 from flows.settings import open_store, shows_settings
+from reports import Run
 from reports.page import Page
 
 if TYPE_CHECKING:
@@ -67,7 +70,8 @@ __all__ = [
 def compare(dataset: Any, **settings: Any) -> dict[str, Any]:
     """Ask several oracles the same questions: `compare("datasets/faces", oracles=["contrastive", "simulated"])` returns
     what comparison.json holds."""
-    from flows.compare import prepare_comparison, run_flow
+    from flows.compare.flow import run_flow
+    from flows.compare.preparation import prepare_comparison
 
     prepared = prepare_comparison(CompareSettings(dataset=dataset, **settings), display_for_python())
     prepared.check_oracles()
@@ -81,7 +85,8 @@ def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
     """Propose features that tell apart examples which those of a table do not, a row each."""
     import pandas as pd
 
-    from flows.enrich import check_oracles, run_rediscover_flow
+    from flows.enrich.checks import check_oracles
+    from flows.enrich.rediscover import run_rediscover_flow
 
     given, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
     check_oracles(given, display)
@@ -93,9 +98,11 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Esti
     oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare, report or rationale, and
     `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives
     them in USD."""
-    from flows.compare import forecast_comparison, prepare_comparison
-    from flows.discover import forecast_discovery, prepare
-    from flows.enrich import forecast_enrichment, forecast_rediscovery
+    from flows.compare.forecast import forecast_comparison
+    from flows.compare.preparation import prepare_comparison
+    from flows.discover.forecast import forecast_discovery
+    from flows.discover.preparation import prepare
+    from flows.enrich.forecast import forecast_enrichment, forecast_rediscovery
 
     display = display_for_python()
     if command is report:

@@ -119,13 +119,9 @@ def check_exemplars(wanted: int, *labellers: str) -> None:
 def by_provider_batch(text: str) -> str:
     """The same oracle, with its labels sent through the provider's Batch API."""
     if not text.startswith("openai:"):
-        given = shown(text.partition("?")[0])
-        raise OracleError(f"--provider-batch is for openai:MODEL, not for {given}: leave it out")
-    return _with(text, "provider_batch", "true")
-
-
-def _with(text: str, name: str, value: str) -> str:
-    return f"{text}{'&' if '?' in text else '?'}{name}={value}"
+        oracle = shown(text.partition("?")[0])
+        raise OracleError(f"--provider-batch is for openai:MODEL, not for {oracle}: leave it out")
+    return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
 
 
 @dataclass(frozen=True)

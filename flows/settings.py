@@ -133,14 +133,11 @@ StoreText = Annotated[str, AfterValidator(_store)]
 DatasetText = Annotated[str, AfterValidator(_dataset)]
 
 
-class FrozenSettings(BaseModel):
-    """Settings of a flow: the same model is the command line, the form in Prefect and what the results repeat."""
+class RunSettings(BaseModel):
+    """What every run on a data set is given: the same model is the command line, the form in Prefect and what the
+    results repeat."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class RunSettings(FrozenSettings):
-    """What every run on a data set is given."""
 
     dataset: DatasetText = Field(
         description="a folder of images or texts, a table (CSV, JSON, JSONL, Parquet), a zip or tar archive, or an "

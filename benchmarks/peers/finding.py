@@ -16,7 +16,9 @@ from benchmarks.peers.asking import Purse
 from benchmarks.peers.job import MODEL, PRICE
 from benchmarks.peers.styles import STYLES, FoundFeature
 from discovery import UNKNOWN, matches_with_truth
-from flows.discover import DiscoverSettings, prepare, run_discovery
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from models.prices import parse_price
 from sources import Dataset, load_dataset
 from tests.support.fake_openai import WidelyReadServer

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from flows.errors import UsageError
+from flows.prefect_api.endings import BUDGET, clean, ending_of, line_of
 
 if TYPE_CHECKING:
     from cyclopts import CycloptsError
@@ -18,22 +19,16 @@ _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false"}
 
 def explain(error: Exception) -> tuple[int, str]:
     """The exit status and the line."""
-    from flows.prefect_api import ending_of, line_of
-
     return ending_of(error).status, line_of(error)
 
 
 def status_of(stopped_because: str) -> int:
     """Of a run that has come to its end, by the reason that its summary names."""
-    from flows.prefect_api import BUDGET
-
     return BUDGET.status if stopped_because == "budget" else 0
 
 
 def log_line(level: str, message: str, **more: Any) -> None:
     """One JSON object on a line of stderr."""
-    from flows.prefect_api import clean
-
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": level, "message": clean(message), **more}
     print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)

@@ -117,7 +117,7 @@ class Paying(Output):
         """With the figures written at its end, however it ends."""
         if self.metrics is None:
             return command(settings, self)
-        from flows.prefect_api import writing_metrics
+        from flows.prefect_api.metrics_file import writing_metrics
 
         with writing_metrics(self.metrics, settings, command.__name__) as ended:
             ended.status = command(settings, self) or 0

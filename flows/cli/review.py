@@ -44,8 +44,8 @@ def serve(
     output: StoreOutput = STORE,
 ) -> None:
     """Serve the page on which people answer (the default)."""
-    from flows.reviewing import PageSettings, invite
-    from flows.reviewing import serve as serve_page
+    from flows.reviewing.page import PageSettings, invite
+    from flows.reviewing.page import serve as serve_page
 
     opened = open_store(output.store)
     settings = PageSettings(
@@ -72,8 +72,8 @@ def invite(
     output: StoreOutput = STORE,
 ) -> None:
     """Print a link for each person who may answer."""
-    from flows.reviewing import invite as make_link
-    from flows.reviewing import is_running
+    from flows.reviewing.page import invite as make_link
+    from flows.reviewing.page import is_running
 
     opened, by = _named("invite", names, output.store), account_name() if sender is None else sender
     links = {name: make_link(opened, name, days=days, admin=admin, address=base_url, by=by) for name in names}
@@ -87,7 +87,7 @@ def invite(
 @action(review, "review revoke Ann")
 def revoke(*names: People, output: StoreOutput = STORE) -> None:
     """End the invitations of people."""
-    from flows.reviewing import revoke as end_invitations
+    from flows.reviewing.page import revoke as end_invitations
 
     opened = _named("revoke", names, output.store)
     ended = {name: end_invitations(opened, name) for name in names}
@@ -97,7 +97,7 @@ def revoke(*names: People, output: StoreOutput = STORE) -> None:
 @action(review, "review withdraw Ann --yes")
 def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> None:
     """Set aside all answers of people, and take back the features that only they have named."""
-    from flows.reviewing import withdraw as set_aside
+    from flows.reviewing.page import withdraw as set_aside
 
     opened = _named("withdraw", names, output.store)
     effects = {name: set_aside(opened, name, really=yes) for name in names}
@@ -126,7 +126,7 @@ def status(*, output: StoreOutput = STORE) -> None:
 @action(review, "review export answers.csv")
 def export(file: Annotated[str, option("FILE", "the CSV file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Write all answers of people to a CSV file."""
-    from flows.reviewing import export as write_answers
+    from flows.reviewing.page import export as write_answers
 
     path = Path(file)
     try:
@@ -150,7 +150,7 @@ def checks(
     output: StoreOutput = STORE,
 ) -> None:
     """Add attention checks: labels whose answer is known."""
-    from flows.reviewing import add_checks
+    from flows.reviewing.page import add_checks
     from sources import Columns
 
     columns = Columns(id_column, text_column, image_column)
@@ -180,8 +180,9 @@ def publish(
     output: StoreOutput = STORE,
 ) -> None:
     """Post the questions that wait as paid tasks."""
-    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS, PRODUCTION, SANDBOX, HitTerms, plan_tasks
-    from flows.reviewing import publish as post
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
+    from flows.reviewing.mturk import publish as post
+    from flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
 
     if not mturk:
         raise UsageError("review publish: say where: --mturk")
@@ -218,8 +219,9 @@ def collect(
     output: StoreOutput = STORE,
 ) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
-    from flows.reviewing import PRODUCTION, SANDBOX, resume
-    from flows.reviewing import collect as take_in
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX
+    from flows.reviewing.mturk import collect as take_in
+    from flows.reviewing.page import resume
 
     opened, market = open_store(output.store), PRODUCTION if production else SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None
@@ -252,8 +254,8 @@ def studio(
 ) -> None:
     """Runs, their features and labels, and the review in one place. Open the link that it prints; invite editors and
     reviewers from there."""
-    from flows.reviewing import PageSettings
-    from flows.serving import StudioSettings, owner_link, serve_studio
+    from flows.reviewing.page import PageSettings
+    from flows.serving.app import StudioSettings, owner_link, serve_studio
 
     opened = open_store(output.store)
     page = PageSettings(host=host, port=port, base_url=base_url)

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from flows.progress import SILENT, Display
-from flows.reviewing import claim_keys
+from flows.reviewing.mturk import claim_keys
 from models import NO_QUESTION, Answer, in_usd, stored_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest

@@ -11,7 +11,9 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from flows.compare.preparation import ComparedOracle, PreparedComparison
-from flows.discover import Outcome, StopReason, run_discovery
+from flows.discover.findings import StopReason
+from flows.discover.flow import run_discovery
+from flows.discover.outcome import Outcome
 from flows.progress import Display, recorded_run, recording
 from models import (
     MICRO,

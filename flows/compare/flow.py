@@ -15,10 +15,13 @@ from prefect.client.schemas.objects import State
 from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
-from flows.discover import StopReason, as_rows
+from flows.discover.findings import StopReason
+from flows.discover.preparation import as_rows
 from flows.oracle_specs import OracleSpec
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
-from flows.reviewing import suspend
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
+from flows.reviewing.suspension import suspend
 from flows.settings import micro_of, served_at
 from models import AnswersPending, OracleLost, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison

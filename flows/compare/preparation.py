@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind, same_name
 from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
-from flows.discover import RUNS, DiscoverSettings, Prepared, read_features
+from flows.discover.known import read_features
+from flows.discover.preparation import RUNS, Prepared
+from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on

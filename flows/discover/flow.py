@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from discovery import LOOK_EVERY
 from flows.discover.findings import Finding, Progress, StopReason
 from flows.discover.forecast import forecast_discovery
 from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRemaining
@@ -21,9 +23,12 @@ from flows.discover.remaining import PredictedRemaining, label_rest, predict_rem
 from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import may_cost
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
+from flows.prefect_api.connection import starting_prefect
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
 from flows.progress import display_for_python, recorded_run, recording
-from flows.reviewing import suspend, wait_for_people
+from flows.reviewing.suspension import suspend, wait_for_people
 from flows.settings import micro_of, served_at, shows_settings
 from models import (
     AnswersPending,
@@ -45,8 +50,6 @@ from reports.page import markdown_of, picture_of
 from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
-__all__ = ["Run", "discover", "discover_flow"]
-
 
 @flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
 def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
@@ -62,7 +65,7 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
 
 def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
-    prepared = prepared.showing(history.display)
+    prepared = replace(prepared, display=history.display)
     name, queries = prepared.dataset.name, prepared.settings.queries
     history.log(f"starts: {prepared.settings.dataset} with {prepared.settings.oracle}", plan_of(prepared))
     artifact: ProgressArtifact | None = history.tell(ProgressArtifact, f"{queries} queries on {name}")
@@ -295,7 +298,16 @@ def _loop(
         exemplars=settings.exemplars,
         label_every=settings.label_every,
     )
-    screening = Screening.with_label(settings.look, settings.seed, panel, label, prepared.labelled, settings.look_every)
+    screening = None
+    if settings.look:
+        screening = Screening(
+            n=len(panel.examples),
+            labelled=prepared.labelled,
+            first=settings.look,
+            seed=settings.seed,
+            label=lambda features, rows: label(panel.part(rows), features),
+            every=settings.look_every or LOOK_EVERY,
+        )
     closeness = sentence_closeness()
     duplicates = DuplicateCheck(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     return SteeredLoop(

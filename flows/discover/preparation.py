@@ -52,9 +52,6 @@ class Prepared:
     def with_budget(self, budget: Decimal | None) -> Prepared:
         return replace(self, settings=self.settings.with_budget(budget))
 
-    def showing(self, display: Display) -> Prepared:
-        return replace(self, display=display)
-
     @cached_property
     def scope(self) -> str:
         """Depends on the oracle's identity: connect it first."""

@@ -39,7 +39,6 @@ from models import (
     Labelled,
     OracleError,
     OracleUnavailable,
-    Panel,
     Same,
     Verdict,
 )
@@ -61,25 +60,6 @@ class Screening:
     seed: int
     label: Callable[[list[Feature], Rows], Labelled]
     every: int = LOOK_EVERY  # examples from look to look
-
-    @classmethod
-    def with_label(
-        cls,
-        first: int | None,
-        seed: int,
-        panel: Panel,
-        label: Callable[[Panel, list[Feature]], Labelled],
-        labelled: int,
-        every: int | None,
-    ) -> Screening | None:
-        """None where nothing is looked at first."""
-        if not first:
-            return None
-
-        def label_rows(features: list[Feature], rows: Rows) -> Labelled:
-            return label(panel.part(rows), features)
-
-        return cls(len(panel.examples), labelled, first, seed, label_rows, every or LOOK_EVERY)
 
     def of(
         self,

@@ -17,37 +17,19 @@ if TYPE_CHECKING:
     from sources import Dataset
 
 LARGE = 5_000  # examples, above which only a subset is compared, and others are labelled on request only
-
-
 SUBSET = 2_000
-
-
 WORKING_SET = 120  # examples that are compared where labels of an example cost less together: docs/discover.md
-
-
 OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta")
-
-
 DECIDING = (
     *("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY),
     *("target", "between", "hold_out_by", "unguided", "exclude", "exemplars"),
     *("per_question", "look", "look_every", "ask_same", "label_every"),
 )
-
-
 PER_QUESTION = 3  # features that a model is asked for at a time
-
-
 # Questions whose features are labelled together, and features that fit one request: docs/discover.md has the reckoning.
 LABEL_EVERY, FEATURES_TOGETHER = 20, 60
-
-
 MODELS = ("openai", "vlm", "contrastive")
-
-
 TAKE_TIME = ("openai", "vlm")  # models whose labels cost money or time enough for a look to save some
-
-
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.discover import StopReason
+from flows.discover.findings import StopReason
 from flows.enrich.batches import BatchLost, Labeller, Resources, Submit
 from flows.enrich.checks import LOOKED_AT, check, check_oracles, folder_of
 from flows.enrich.predict import Predictor
@@ -27,9 +27,12 @@ from flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, 
 from flows.enrich.update import Changes, Enrichment
 from flows.enrich.values import ValueTable
 from flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
+from flows.prefect_api.connection import starting_prefect
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
-from flows.reviewing import suspend
+from flows.reviewing.suspension import suspend
 from flows.runs import attributes_of, corrected_cells
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (

@@ -218,7 +218,9 @@ def resume(queue: Queue) -> list[str]:
     """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
     from prefect.settings import get_current_settings
 
-    from flows.prefect_api import kept_server, pointing_at, state_folder
+    from flows.prefect_api.connection import pointing_at
+    from flows.prefect_api.environment import state_folder
+    from flows.prefect_api.servers import kept_server
     from flows.reviewing.suspension import resume_ready_runs
 
     pointed_at = get_current_settings().api.url

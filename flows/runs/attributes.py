@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from discovery.families import Candidate, best_family, exclusive, fit, groups_by_words, open_rows
-from flows.discover import Prepared
+from flows.discover.preparation import Prepared
 from flows.estimate import Measuring, forecast_of
 from flows.progress import SILENT, Display
 from flows.runs.curate import CurationRequest, CurationResult, asking

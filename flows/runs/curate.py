@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from flows.discover import DiscoverSettings, Prepared, prepare
+from flows.discover.preparation import Prepared, prepare
+from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from flows.discover import Prepared
+from flows.discover.preparation import Prepared
 from flows.estimate import Asked, Estimate, Measuring, Pricing, is_known, unanswered_by
 from flows.progress import SILENT, Display
 from flows.runs.curate import (

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from flows.discover import CommandProblem
+from flows.discover.live import CommandProblem
 from flows.errors import UsageError
-from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
+from flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export
 from flows.settings import Environment, account_name
 from models import OracleError

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, get_origin
 
 from pydantic_core import PydanticUndefined
 
-from flows.compare import CompareSettings
-from flows.discover import DiscoverSettings
-from flows.enrich import EnrichSettings
+from flows.compare.settings import CompareSettings
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.settings import EnrichSettings
 from flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
 from flows.settings import RunSettings
 from sources import is_image, is_table

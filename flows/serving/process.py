@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from flows.compare import forecast_comparison, prepare_comparison
-from flows.discover import DiscoverSettings, forecast_discovery, prepare
-from flows.enrich import EnrichSettings, check, check_oracles, forecast_enrichment
+from flows.compare.forecast import forecast_comparison
+from flows.compare.preparation import prepare_comparison
+from flows.discover.forecast import forecast_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.checks import check, check_oracles
+from flows.enrich.forecast import forecast_enrichment
+from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.estimate import Estimate
 from flows.oracle_specs import OracleSpec

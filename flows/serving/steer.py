@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from discovery import same_name
-from flows.discover import AddFeature, AskAbout, CommandProblem, DiscoverSettings, Veto, read_command
+from flows.discover.live import AddFeature, AskAbout, CommandProblem, Veto, read_command
+from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.serving.process import validated
 from models.prompting import sounds_like_an_instruction

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover import DiscoverSettings, discover
-from flows.enrich import EnrichSettings, enrich
+from flows.discover.flow import discover
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.flow import enrich
+from flows.enrich.settings import EnrichSettings
 from flows.progress import SILENT, display_for_python
 from tests.support.api_stub import PLACE, stub
 

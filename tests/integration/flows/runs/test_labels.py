@@ -155,7 +155,7 @@ def test_what_is_corrected_of_a_new_example_is_not_asked(world: World, capsys: p
 
 
 def test_models_are_shown_what_people_corrected(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    from flows.discover import read_features, with_run_exemplars
+    from flows.discover.known import read_features, with_run_exemplars
 
     run = discovered(world)
     name = str(run.features["name"][0])
