@@ -90,9 +90,9 @@ def build_app() -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for place, (name, (module, about, example)) in enumerate(COMMANDS.items()):
+    for place, (name, (module, description, example)) in enumerate(COMMANDS.items()):
         extra = {"help_epilogue": f"example: python -m flows {name} {example}"} if example else {}
-        app.command(f"flows.cli.{module}:{name}", name=name, help=about, sort_key=place, **extra)
+        app.command(f"flows.cli.{module}:{name}", name=name, help=description, sort_key=place, **extra)
     return app
 
 

@@ -88,9 +88,9 @@ def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
     from flows.enrich.checks import check_oracles
     from flows.enrich.rediscover import run_rediscover_flow
 
-    given, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
-    check_oracles(given, display)
-    return pd.DataFrame(run_rediscover_flow(given, display).rows)
+    chosen, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
+    check_oracles(chosen, display)
+    return pd.DataFrame(run_rediscover_flow(chosen, display).rows)
 
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:

@@ -22,8 +22,8 @@ def _run_name() -> str:
 def elicit(panel: Panel, questions: list[Compare] | list[Same]) -> Elicited:
     elicited = panel.compare(questions)
     answered = [answer for answer in elicited.answers if answer is not None]
-    kept, named = sum(answer.cached for answer in answered), sum(len(answer.features) for answer in answered)
-    log(f"{len(answered)} of {len(questions)} answered ({kept} kept from before), {named} features named")
+    stored, named = sum(answer.cached for answer in answered), sum(len(answer.features) for answer in answered)
+    log(f"{len(answered)} of {len(questions)} answered ({stored} from the store), {named} features named")
     stopped_by(elicited.stopped)
     return elicited
 

@@ -76,7 +76,7 @@ def _is_transient(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
 def label_batch(labeller: Callable[[Batch], Marks], batch: Batch) -> Marks:
     without_tracebacks()  # in this process, which may be a worker of a cluster
     found = labeller(batch)
-    log(f"{found.paid_calls:,} labels asked, {found.cached_calls:,} kept from before, {in_usd(found.cost)}")
+    log(f"{found.paid_calls:,} labels asked, {found.cached_calls:,} from the store, {in_usd(found.cost)}")
     for left in found.left_out:
         log(f"skipped {left.id}: {left.reason}")
     stopped_by(found.stopped)

@@ -146,10 +146,10 @@ def serve(
     from flows.prefect_api.servers import PASSWORD, keep_server
 
     os.environ.update(prefect_environment())
-    with keep_server(state_folder(), port) as kept:
-        messages().print(f"Prefect answers at {kept.url}; runs from this account use it. Ctrl-C ends it.")
+    with keep_server(state_folder(), port) as running:
+        messages().print(f"Prefect answers at {running.url}; runs from this account use it. Ctrl-C ends it.")
         messages().print(
-            f"In a browser {kept.url.removesuffix('/api')} asks for the password in {state_folder() / PASSWORD}; "
+            f"In a browser {running.url.removesuffix('/api')} asks for the password in {state_folder() / PASSWORD}; "
             "workers and `prefect` need it in PREFECT_API_AUTH_STRING.",
             soft_wrap=True,
         )
@@ -216,10 +216,10 @@ def _lines_of_questions(summary: RunSummary) -> list[str]:
     from reports.drawing import plural
 
     lines = []
-    if each := summary.per_question:
-        usd = [in_usd(micro_of(amount)) for amount in (each.question_usd, each.label_usd, each.usd_per_feature)]
+    if found := summary.per_question:
+        usd = [in_usd(micro_of(amount)) for amount in (found.question_usd, found.label_usd, found.usd_per_feature)]
         money = f"; questions {usd[0]}, labels {usd[1]}, {usd[2]} per feature" if summary.cost_usd else ""
-        lines.append(f"{each.features:.1f} features per question, up to {each.most} asked for{money}")
+        lines.append(f"{found.features:.1f} features per question, up to {found.most} asked for{money}")
     if (same := summary.same) and same.features:
         lines.append(
             f"{plural(same.features, 'feature')} repeated in other words and not counted, by "
@@ -321,8 +321,8 @@ def _enter(run: str, output: Output, command: str, **fields: Any) -> None:
         except DatasetError:
             return None
 
-    said = enter_command(folder, {"action": command, **fields}, account_name(), ids)
-    output.print({"command": command, **fields, "said": said}, [said])
+    answer = enter_command(folder, {"action": command, **fields}, account_name(), ids)
+    output.print({"command": command, **fields, "said": answer}, [answer])
 
 
 def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> None:

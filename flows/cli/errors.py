@@ -44,11 +44,11 @@ def usage_error(error: CycloptsError) -> UsageError:
     if argument is not None:
         name = argument.name if argument.name.startswith("--") else argument.name.upper()
     if isinstance(error, cyclopts.UnknownOptionError):
-        given = error.token.keyword or error.token.value
+        word = error.token.keyword or error.token.value
         near = difflib.get_close_matches(
-            given, [name for argument in error.argument_collection for name in argument.names], n=1
+            word, [name for argument in error.argument_collection for name in argument.names], n=1
         )
-        return UsageError(f"unknown option {given}: {f'did you mean {near[0]}? ' if near else ''}{see}")
+        return UsageError(f"unknown option {word}: {f'did you mean {near[0]}? ' if near else ''}{see}")
     if isinstance(error, cyclopts.UnknownCommandError | cyclopts.UnusedCliTokensError) and error.unused_tokens:
         commands = _commands_of(error)
         if commands:

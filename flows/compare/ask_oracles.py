@@ -94,10 +94,10 @@ class Asking:
 
     def rater(self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None) -> Rater:
         prepared, paid = self.prepared, 0
-        if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
+        if isinstance(asked.oracle, RecordedVotes):  # stored already, and nothing is spent now
             compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
         else:
-            with self._kept(asked) as recorded:
+            with self._recording(asked) as recorded:
                 compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
             paid = recorded.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
@@ -121,7 +121,7 @@ class Asking:
         )
 
     @contextmanager
-    def _kept(self, asked: ComparedOracle) -> Iterator[Recorded]:
+    def _recording(self, asked: ComparedOracle) -> Iterator[Recorded]:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}"))

@@ -44,7 +44,7 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
 def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
     prepared, name = replace(prepared, display=history.display), prepared.dataset.name
-    run_id, kept = history.run_id, prepared.settings.model_dump(mode="json")
+    run_id, settings = history.run_id, prepared.settings.model_dump(mode="json")
     history.log(
         f"starts: {prepared.settings.dataset} with {', '.join(prepared.settings.oracles)}",
         f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
@@ -57,14 +57,14 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
         suspend(history, name, prepared.store, run_id, pending)
         raise
     with prepared.display.waiting("writing the page"):
-        page = write_comparison(comparison, prepared.folder, prepared.dataset, kept)
+        page = write_comparison(comparison, prepared.folder, prepared.dataset, settings)
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.display)
     rows = summary_rows(comparison)
     verdict = verdict_of(comparison)
     link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
-    key, about = artifact_key("comparison", name), f"Oracles compared on {name}"
-    history.tell(publish, key, rows, about, link=link, report=report)
+    key, title = artifact_key("comparison", name), f"Oracles compared on {name}"
+    history.tell(publish, key, rows, title, link=link, report=report)
     for rater in comparison.study.raters:
         if rater.lost:
             raise OracleLost.leaving(prepared.folder, rater.stopped)

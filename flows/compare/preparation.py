@@ -82,11 +82,11 @@ class PreparedComparison:
     def check_folder(self) -> None:
         """Raises RunError where writing the folder would destroy another comparison."""
         check_writable(self.folder)
-        kept = {} if self.settings.replace else read_settings(self.folder)
-        given = self.settings.model_dump(mode="json", exclude=NOT_DECIDING)
-        other = next((name for name, value in given.items() if name in kept and kept[name] != value), None)
+        earlier = {} if self.settings.replace else read_settings(self.folder)
+        settings = self.settings.model_dump(mode="json", exclude=NOT_DECIDING)
+        other = next((name for name, value in settings.items() if name in earlier and earlier[name] != value), None)
         if other is not None:
-            difference = f"{other.replace('_', '-')} {kept[other]}"
+            difference = f"{other.replace('_', '-')} {earlier[other]}"
             raise RunError(
                 f"{self.folder} holds another comparison ({difference}): give another folder with --out, or "
                 "overwrite it with --replace"
@@ -95,8 +95,8 @@ class PreparedComparison:
     @cached_property
     def origin(self) -> str:
         """Where the features come from."""
-        if (given := self.settings.features) is not None:
-            return f"from {Path(given).name}" if os.path.exists(given) else "given by hand"
+        if (source := self.settings.features) is not None:
+            return f"from {Path(source).name}" if os.path.exists(source) else "given by hand"
         voted = next((oracle for oracle in self.built if isinstance(oracle, RecordedVotes) and oracle.features), None)
         return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 

@@ -83,7 +83,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
     history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))
     if stored := prepared.store.answers.count(prepared.scope):
-        prepared.display.say(f"kept {stored:,} answers")
+        prepared.display.say(f"{stored:,} answers are stored already")
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
     except AnswersPending as pending:
@@ -117,9 +117,9 @@ def plan_of(prepared: Prepared) -> str:
     plan += f"{plural(settings.votes, 'vote')} per label"
     if settings.label_every:
         plan += f", labels after every {settings.label_every} queries"
-    if rest := len(prepared.rest):
-        what = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
-        plan += f"; {plural(rest, 'example')} more {what or 'left out'}"
+    if remaining := len(prepared.remaining):
+        use = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
+        plan += f"; {plural(remaining, 'example')} more {use or 'left out'}"
     budget = settings.budget_micro
     return plan + ("; no budget" if budget is None else f"; budget {in_usd(budget)}, earlier attempts included")
 
@@ -183,7 +183,7 @@ def run_discovery(
             display.say(line)
         reached = LiveRun(prepared.folder / LIVE).reached(prepared.scope)
 
-        with LiveLog(prepared.folder, _about(prepared, run_id) | {"reached": reached}) as live:
+        with LiveLog(prepared.folder, _begun(prepared, run_id) | {"reached": reached}) as live:
 
             def show(progress: Progress, found: list[Finding]) -> None:
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
@@ -196,8 +196,8 @@ def run_discovery(
             loop = _loop(prepared, asked, *_shown(live, compare, label))
             with display.counting(settings.queries, "queries"):
                 progress = loop.run(show)
-            watched = WatchedRemaining(len(prepared.rest), steering, loop, live, lambda: spent.cost)
-            rest, predicted = _label_others(prepared, asked, progress, label, first, watched)
+            watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: spent.cost)
+            ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
             live.end(progress)
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
@@ -210,12 +210,12 @@ def run_discovery(
             run_id=run_id,
             seconds=round(time.monotonic() - started, 1),
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            rest=rest,
+            remaining=ballots,
             in_all=store.costs.totals_of_scope(prepared.scope),
             warnings=warnings,
             target=prepared.target,
             predicted=predicted,
-            given=prepared.given,
+            known=prepared.known,
             cheap=first,
             steered=steering.applied,
         )
@@ -235,7 +235,7 @@ def _label_others(
     watched: WatchedRemaining,
 ) -> tuple[list[Ballot], PredictedRemaining | None]:
     """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
-    if progress.stopped is StopReason.STOPPED or not prepared.rest:
+    if progress.stopped is StopReason.STOPPED or not prepared.remaining:
         return [], None
     if prepared.settings.agree is not None:
         with watched:
@@ -264,7 +264,7 @@ def _shown(live: LiveLog, compare: Comparing, label: Labelling) -> tuple[Compari
     return comparing, labelling
 
 
-def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
+def _begun(prepared: Prepared, run_id: str) -> dict[str, Any]:
     """What a page that follows the run must know to show it."""
     settings = prepared.settings
     return {
@@ -274,7 +274,7 @@ def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
         "oracle": without_paths(str(prepared.oracle.identity)),
         "queries": settings.queries,
         "compared": len(prepared.compared),
-        "compared_ids": None if prepared.compares_all else [one.id for one in prepared.compared],
+        "compared_ids": None if prepared.compares_all else [example.id for example in prepared.compared],
         "budget_usd": None if settings.budget is None else float(settings.budget),
         "settings": settings.model_dump(mode="json"),
     }
@@ -319,7 +319,7 @@ def _loop(
         closeness=closeness,
         screening=screening,
         duplicates=duplicates,
-        given=prepared.known_features,
+        known=prepared.known_features,
         exclude=settings.excluded,
     )
 

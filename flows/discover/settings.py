@@ -225,10 +225,10 @@ class DiscoverSettings(PredictingSettings):
     def excluded(self) -> tuple[str, ...]:
         return tuple(self.exclude.split("; ")) if self.exclude else ()
 
-    def scope(self, dataset: Dataset, oracle: Oracle, given: str = "") -> str:
+    def scope(self, dataset: Dataset, oracle: Oracle, known: str = "") -> str:
         """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it.
-        `given` stands for the features that it starts with."""
-        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), given])
+        `known` stands for the features that it starts with."""
+        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), known])
 
     def purpose(self, dataset: Dataset) -> str:
         """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
@@ -243,8 +243,8 @@ class DiscoverSettings(PredictingSettings):
     def limits(self) -> str:
         """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
         lengths = {"queries", "target_g", "nones", "label_rest", "agree", "uncertified"}
-        given = self.model_dump(include=lengths, exclude_defaults=True)
-        words = (name if value is True else f"{name}-{value}" for name, value in given.items())
+        changed = self.model_dump(include=lengths, exclude_defaults=True)
+        words = (name if value is True else f"{name}-{value}" for name, value in changed.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)
 
     @property

@@ -100,8 +100,13 @@ class BatchLabels:
         for ballot, refused, note in zip(computed.ballots, computed.refused.tolist(), why_not, strict=True):
             yes, no, abstained = (int(counts.sum()) for counts in (ballot.yes, ballot.no, ballot.abstained))
             self.paid_calls += yes + no + abstained
-            said = {Verdict.YES: yes, Verdict.NO: no, Verdict.REFUSED: refused, Verdict.UNREADABLE: abstained - refused}
-            for verdict, answers in said.items():
+            votes = {
+                Verdict.YES: yes,
+                Verdict.NO: no,
+                Verdict.REFUSED: refused,
+                Verdict.UNREADABLE: abstained - refused,
+            }
+            for verdict, answers in votes.items():
                 self.unusable.count(by, LABEL, verdict.value, note, answers)
 
 

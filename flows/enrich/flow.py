@@ -77,8 +77,8 @@ def next_table_schema(
         _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
         columns = tuple(Column(f.name, f.definition, 0) for f in features)
         return TableSchema(version, columns, identity, settings.votes, corrections=old.corrections)
-    given = {feature.name: feature for feature in features}
-    continued = [_continued(column, given.get(column.name), settings) for column in old.columns]
+    by_name = {feature.name: feature for feature in features}
+    continued = [_continued(column, by_name.get(column.name), settings) for column in old.columns]
     # Rows of before count as asked for a new feature only if it is filled in for them.
     since = 0 if settings.backfill or not old.columns else version
     continued += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
@@ -309,14 +309,14 @@ class _Job:
         """What is about to be asked, and what it costs at most; the data set is not read for it."""
         settings, new = self.settings, None if listed.total is None else max(listed.total - rows, 0)
         asked = f"{plural(len(self.features), 'feature')} with {plural(settings.votes, 'vote')} each"
-        about = "what is new" if new is None else f"about {plural(new, 'new example')}"
-        lines = [f"plan: {asked} for {about}; the table has {plural(rows, 'row')}"]
+        examples = "what is new" if new is None else f"about {plural(new, 'new example')}"
+        lines = [f"plan: {asked} for {examples}; the table has {plural(rows, 'row')}"]
         if new is not None and may_cost(settings.oracle):
             first = next(
                 (found for found in islice(examples_in(listed), LOOKED_AT) if isinstance(found, Example)), None
             )
-            each = sum(oracle.estimate([Label(feature, first) for feature in self.features])) if first else 0
-            most = in_usd(new * settings.votes * each, at_most=True)
+            price = sum(oracle.estimate([Label(feature, first) for feature in self.features])) if first else 0
+            most = in_usd(new * settings.votes * price, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
         return lines
 

@@ -198,10 +198,10 @@ def _is_of_prefect(file: Path) -> bool:
 def _version() -> str:
     """What decides how a server behaves: its program, Prefect, this Python, and Prefect's settings."""
     named = sorted(item for item in os.environ.items() if item[0].upper().startswith("PREFECT_"))
-    parts = [PROGRAM.read_bytes(), importlib.metadata.version("prefect").encode(), os.fsencode(sys.prefix)]
-    parts += [f"{name}={value}".encode(errors="replace") for name, value in named if not name.startswith(OF_CLIENTS)]
-    parts += [file.read_bytes() for file in _files()]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    contents = [PROGRAM.read_bytes(), importlib.metadata.version("prefect").encode(), os.fsencode(sys.prefix)]
+    contents += [f"{name}={value}".encode(errors="replace") for name, value in named if not name.startswith(OF_CLIENTS)]
+    contents += [file.read_bytes() for file in _files()]
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:16]
 
 
 def _read(folder: Path) -> Note | None:

@@ -224,10 +224,10 @@ def resume(queue: Queue) -> list[str]:
     from flows.reviewing.suspension import resume_ready_runs
 
     pointed_at = get_current_settings().api.url
-    kept = kept_server(state_folder(), pointed_at)
-    if kept is None and not pointed_at:
+    running = kept_server(state_folder(), pointed_at)
+    if running is None and not pointed_at:
         return []
-    with pointing_at(kept) if kept else nullcontext():
+    with pointing_at(running) if running else nullcontext():
         return resume_ready_runs(queue)
 
 

@@ -172,8 +172,8 @@ class _Making:
             columns = tuple(columns[place] for place in group.members)
         elif (labels[:, list(columns)] == 0).all(axis=1).mean() > FEW_WITHOUT:
             return None
-        kept = best_family(labels, columns, scale=candidate.scale)
-        return Candidate(tuple(kept), candidate.scale) if kept else None
+        members = best_family(labels, columns, scale=candidate.scale)
+        return Candidate(tuple(members), candidate.scale) if members else None
 
     def _names(self, candidate: Candidate) -> list[str]:
         return [self.families.features[column].name for column in candidate.columns]

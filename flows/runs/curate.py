@@ -286,6 +286,6 @@ def _described(change: Change, again: Relabelling | None) -> dict[str, Any]:
     }
 
 
-def _require(right: bool, what: str) -> None:
+def _require(right: bool, rule: str) -> None:
     if not right:
-        raise UsageError(f"{what} (see python -m flows features --help)")
+        raise UsageError(f"{rule} (see python -m flows features --help)")

@@ -79,22 +79,22 @@ class Families:
         if len(members) < 2:  # another group has them
             return
         known, new = self._known([named.feature for named in answer.more], members)
-        kept = best_family(self.labels, [*members, *known], scale=candidate.scale)
-        if len(set(kept) & set(members)) < 2:
+        chosen = best_family(self.labels, [*members, *known], scale=candidate.scale)
+        if len(set(chosen) & set(members)) < 2:
             self._apart.append(frozenset(candidate.columns))
             why = "for their labels do not exclude one another"
             self.rejected.append(f"not made: {answer.feature.name} of {self._listed(members)}, {why}")
             return
-        if left := [column for column in members if column not in kept]:
+        if left := [column for column in members if column not in chosen]:
             self.rejected.append(f"not a value of {answer.feature.name}, by its labels: {self._listed(left)}")
-        self._placed.update(kept)
+        self._placed.update(chosen)
         attribute = Feature(self._free(answer.feature.name), answer.feature.definition)
         self.made.append(
             MadeFamily(
                 attribute,
-                tuple(self.features[column] for column in kept),
+                tuple(self.features[column] for column in chosen),
                 () if candidate.scale else tuple(new),
-                self.labels[:, kept],
+                self.labels[:, chosen],
                 ordered=(answer.ordered or candidate.scale) and not (new or known),
                 scale=candidate.scale,
             )
@@ -142,7 +142,7 @@ class MadeFamily:
         self._fitted = fit(self.labels, self._classes)
         self._choices = np.full((len(self.labels), 0), NOT_ASKED, np.int64)
         self._asked: set[int] = set()
-        self._several: set[int] = set()
+        self._with_several: set[int] = set()
 
     @property
     def name(self) -> str:
@@ -176,12 +176,12 @@ class MadeFamily:
             if answer.verdict is Verdict.FEATURE:
                 vote[row] = answer.shown[0]
             elif answer.verdict is Verdict.NONE and answer.note == SEVERAL:
-                self._several.add(row)
+                self._with_several.add(row)
             elif answer.verdict is Verdict.NONE:
                 vote[row] = len(self.value_features)
         self._asked |= set(answers)
         self._choices = np.hstack([self._choices, vote])
-        self.withdrawn = len(self._several) > max(FEWEST_SEVERAL, MOST_SEVERAL * len(self.labels))
+        self.withdrawn = len(self._with_several) > max(FEWEST_SEVERAL, MOST_SEVERAL * len(self.labels))
         self._fitted = fit(self.labels, self._classes, self._choices)
 
     def attribute(self) -> Attribute:

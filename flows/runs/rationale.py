@@ -51,23 +51,23 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     cells = chosen_cells(run, request.labels, request.limit)
     if not cells:
         return CurationResult({"asked": 0, "done": True}, [f"no label is {request.labels}: nothing to ask"])
-    with relabelling(run, request.as_curation, [], display) as asking:
-        questions = _questions(asking.prepared, run, cells)
-        price = _price(run, request, asking.prepared, questions)
-        about = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
+    with relabelling(run, request.as_curation, [], display) as again:
+        questions = _questions(again.prepared, run, cells)
+        price = _price(run, request, again.prepared, questions)
+        question_count = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
         likely, most = (in_usd(amount, at_most=True) for amount in (price.left, price.most_left))
-        line = f"{about}: likely {likely}, {most} at most"
+        line = f"{question_count}: likely {likely}, {most} at most"
         agreed = request.confirmed or request.budget is not None or not price.most_left
         if not agreed and not display.confirm([line]):
             usd = {"likely_usd": price.left / MICRO, "usd": price.most_left / MICRO}
             data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
-        answers, stopped = _answers(asking, list(questions), display)
+        answers, stopped = _answers(again, list(questions), display)
         reasons = [_rationale(run, *questions[answer.question], answer) for answer in answers if answer.reason]
         write_reasons(run.folder, reasons)
         if stopped is not None:
             raise stopped
-        asking.record.status = "done"
+        again.record.status = "done"
     refused = len(answers) - len(reasons)
     lines = [
         f"{reason.feature}, {reason.id}: {'has it' if reason.has else 'lacks it'}. {reason.reason}"
@@ -75,8 +75,8 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     ]
     if refused:
         lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {_why_not(answers)}")
-    spent = f"{plural(len(reasons), 'reason')} for {in_usd(asking.spent)}: `python -m flows report` shows them"
-    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": asking.spent / MICRO}
+    spent = f"{plural(len(reasons), 'reason')} for {in_usd(again.spent)}: `python -m flows report` shows them"
+    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": again.spent / MICRO}
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
@@ -130,13 +130,13 @@ def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question
 
 
 def _answers(
-    asking: Relabelling, questions: list[Question], display: Display
+    again: Relabelling, questions: list[Question], display: Display
 ) -> tuple[list[Answer], OracleError | None]:
     answers: list[Answer] = []
-    asking.record.status = "failed"
+    again.record.status = "failed"
     try:
         with display.waiting(f"asking why, {plural(len(questions), 'question')}"):
-            answers.extend(asking.recorded.ask(questions))
+            answers.extend(again.recorded.ask(questions))
     except OracleError as error:
         return answers, error
     return answers, None

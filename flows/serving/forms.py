@@ -93,8 +93,8 @@ def _of_parameter(parameter: ParameterDoc) -> FormField:
 
 def composed(kind: str, model: str, parameters: Mapping[str, str]) -> str:
     """The oracle that a form describes, as it is written on the command line."""
-    given = tuple((name, value.strip()) for name, value in parameters.items() if value.strip())
-    return str(OracleSpec(kind, model.strip(), given))
+    chosen = tuple((name, value.strip()) for name, value in parameters.items() if value.strip())
+    return str(OracleSpec(kind, model.strip(), chosen))
 
 
 SHIPPED = Path(__file__).parents[2] / "datasets"

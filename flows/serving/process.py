@@ -109,15 +109,15 @@ def what_was_said(folder: Path) -> str:
 
 def form_settings(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> RunSettings:
     """Raises UsageError that names the field. The same settings have the same folder, so that a run goes on there."""
-    chosen, given = COMMANDS[command], dict[str, Any]()
+    chosen, filled = COMMANDS[command], dict[str, Any]()
     for field in form_fields(command):
         text = values.get(field.name, "").strip()
         if text:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
-            given[field.name] = lines if field.many else text
-    place = given.pop("out", "")
-    settings = validated(chosen.settings, given | ({"store": store} if store else {}))
-    decides = {name: text for name, text in sorted(given.items()) if name != "budget"}
+            filled[field.name] = lines if field.many else text
+    place = filled.pop("out", "")
+    settings = validated(chosen.settings, filled | ({"store": store} if store else {}))
+    decides = {name: text for name, text in sorted(filled.items()) if name != "budget"}
     return settings.model_copy(update={"out": str(_folder(command, settings, decides, place, roots))})
 
 

@@ -90,7 +90,7 @@ def settings_again(folder: Path, values: Mapping[str, str], store: str) -> Disco
     if not isinstance(before, dict):
         raise UsageError(f"{folder.name} does not say how it was started: give its command again")
     changed = {name: text.strip() for name in ("budget", "queries") if (text := values.get(name, "")).strip()}
-    kept = {name: value for name, value in before.items() if name not in ("out", "replace", "retry_unusable", "budget")}
-    if store and kept.get("store") is None:
-        kept["store"] = store
-    return validated(DiscoverSettings, kept | changed).model_copy(update={"out": str(folder)})
+    same = {name: value for name, value in before.items() if name not in ("out", "replace", "retry_unusable", "budget")}
+    if store and same.get("store") is None:
+        same["store"] = store
+    return validated(DiscoverSettings, same | changed).model_copy(update={"out": str(folder)})

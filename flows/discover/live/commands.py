@@ -43,8 +43,8 @@ def _words(most: int, *, needed: bool = True) -> AfterValidator:
 
 def _three(ids: tuple[str, ...]) -> tuple[str, ...]:
     if len(ids) != ASKED or len(set(ids)) != ASKED:
-        said = f"{len(ids)} were given" if len(set(ids)) == len(ids) else "one was given twice"
-        raise PydanticCustomError("three", "choose three different examples: {said}", {"said": said})
+        problem = f"{len(ids)} were given" if len(set(ids)) == len(ids) else "one was given twice"
+        raise PydanticCustomError("three", "choose three different examples: {problem}", {"problem": problem})
     return ids
 
 

@@ -107,7 +107,7 @@ def test_a_run_that_came_to_its_end_has_nothing_left_to_ask(server: FakeOpenAI, 
     run_discovery(prepare(settings), run_id="run")
     again, more = (forecast_discovery(prepare(settings.model_copy(update={"queries": n}))) for n in (3, 4))
     assert (again.ended, again.left, again.most_left) == (True, 0, 0)
-    assert f"{again.stored:,} answers are kept: nothing is left to ask" in again.lines()
+    assert f"{again.stored:,} answers are stored already: nothing is left to ask" in again.lines()
     assert (more.ended, more.most_left > 0) == (False, True)
     charged = len(server.book)
     run_discovery(prepare(settings), run_id="again")
