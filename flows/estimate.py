@@ -353,11 +353,14 @@ class LabelPlan:
             in_doubt = [cells[place] for place in sorted(chosen.tolist())]
             yield _votes(in_doubt, [fewest], times * wanted / len(in_doubt))
 
-    def of_cells(
-        self, cells: NDArray[np.bool_], examples: Sequence[Example], features: Sequence[Feature], times: float
+    def of_pool(
+        self, examples: Sequence[Example], features: Sequence[Feature], times: float, shares: AskedShares | None
     ) -> Iterator[Asked]:
-        """Where only some labels are asked, those of the same features together."""
-        for rows, columns in groups_of(cells, AT_ONCE // self.votes):
+        """Where only a share of the labels is asked, those of the same features together."""
+        if shares is None or not shares.saves:
+            yield from self.of(examples, features, times)
+            return
+        for rows, columns in groups_of(shares.cells(examples, len(features)), AT_ONCE // self.votes):
             yield from self.of([examples[row] for row in rows], [features[column] for column in columns], times)
 
 
@@ -402,7 +405,9 @@ class Discovery:
         found = self.found(chances)
         if self.ask_same and found:
             yield Asked([Same.of(found[0], _made_up(len(found)), 0)], chances.doubted * len(found))
-        yield from self._of_remaining(labels, self._lasting(found, chances))
+        if self.remaining:
+            sample, features = draw(self.remaining), [*self.known_features, *self._lasting(found, chances)]
+            yield from labels.of_pool(sample, features, len(self.remaining) / len(sample), self.predicted)
 
     def _lasting(self, features: list[Feature], chances: Chances) -> list[Feature]:
         return features[: round(chances.kept * len(features))] if self.look else features
@@ -454,17 +459,6 @@ class Discovery:
         exemplars = in_turn(self.compared[:having], lacking)
         features = made_up_features(count)
         return [replace(feature, exemplars=exemplars, models_see=self.exemplars) for feature in features]
-
-    def _of_remaining(self, labels: LabelPlan, found: Sequence[Feature]) -> Iterator[Asked]:
-        if not self.remaining:
-            return
-        sample, features = draw(self.remaining), [*self.known_features, *found]
-        times = len(self.remaining) / len(sample)
-        if self.predicted is None or not self.predicted.saves:
-            yield from labels.of(sample, features, times)
-        else:
-            cells = self.predicted.cells(sample, len(features))
-            yield from labels.of_cells(cells, sample, features, times)
 
 
 @dataclass(frozen=True)

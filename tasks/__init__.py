@@ -2,5 +2,5 @@
 
 from tasks.elicit import elicit, probed
 from tasks.label import label, label_batch
-from tasks.publish import ProgressArtifact, announce_feature, publish, publish_enrichment
+from tasks.publish import ProgressArtifact, publish, publish_enrichment
 from tasks.run_log import without_tracebacks

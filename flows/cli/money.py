@@ -37,7 +37,7 @@ from models import MICRO, in_usd
 
 if TYPE_CHECKING:
     from flows.estimate import Estimate
-    from store import Cost, Store
+    from store import Cost
 
 estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
 
@@ -134,9 +134,12 @@ def costs(
     output: StoreOutput = STORE,
 ) -> None:
     from flows.settings import open_store
+    from store import StoreError
 
     store = open_store(output.store, terminal_display())
-    rows = _cost_rows(store, run)
+    rows = store.costs.lines(Path(run).name if run else None)
+    if run and not rows:
+        raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
     if output.json:
         print(as_json(list(map(asdict, rows))))
     else:
@@ -207,15 +210,6 @@ def saved_by_sharing(rows: list[Cost]) -> str | None:
         f"{calls:,} questions shared {requests:,} requests for {in_usd(paid)}; "
         f"asked one by one they would have taken {calls - requests:,} requests more"
     )
-
-
-def _cost_rows(store: Store, which: str | None) -> list[Cost]:
-    from store import StoreError
-
-    rows = store.costs.lines(Path(which).name if which else None)
-    if which and not rows:
-        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
-    return rows
 
 
 def _print_costs(rows: list[Cost]) -> None:

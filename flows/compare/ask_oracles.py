@@ -41,10 +41,6 @@ CompareTask = Callable[[Panel, list[Compare]], Elicited]
 LabelTask = Callable[[Panel, list[Feature]], Labelled]
 
 
-def plain_compare(panel: Panel, questions: list[Compare]) -> Elicited:
-    return panel.compare(questions)
-
-
 def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
     """By the panel's own rule: a poll asks every vote, a panel only what decides."""
     return panel.label(features)

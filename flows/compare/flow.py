@@ -12,7 +12,7 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
+from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
 from flows.discover.findings import StopReason
@@ -23,7 +23,7 @@ from flows.prefect_api.history import History
 from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
 from flows.reviewing.suspension import suspend
 from flows.settings import micro_of, served_at
-from models import AnswersPending, OracleLost, connect, in_usd
+from models import AnswersPending, OracleLost, Panel, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
 from reports.drawing import plural
 from tasks import elicit, label, probed, publish
@@ -81,7 +81,7 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
 
 
 def run_comparison(
-    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
+    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = Panel.compare, label: LabelTask = plain_label
 ) -> OracleComparison:
     """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     for oracle in prepared.built:

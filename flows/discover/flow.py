@@ -48,7 +48,7 @@ from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of
 from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
-from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
+from tasks import ProgressArtifact, elicit, label, probed, publish
 
 
 @flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
@@ -77,8 +77,8 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     def publish_round(progress: Progress, found: list[Finding]) -> None:
         show(progress.queries / queries, progress)
         for finding in found:
-            positives = int((finding.labels == 1).sum())
-            history.tell(announce_feature, name, finding.feature.name, {"positives": positives})
+            feature, positives = finding.feature.name, int((finding.labels == 1).sum())
+            history.emit("twothirds.feature.found", name, f"found {feature}", feature=feature, positives=positives)
 
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
     history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))

@@ -241,8 +241,3 @@ class KnownLabels:
 
     def _knows(self, question: Question) -> bool:
         return isinstance(question, Label) and (question.feature, question.example.digest) in self._known
-
-
-def with_known(oracle: Oracle, known: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> Oracle:
-    """The oracle, asked only for labels that are not known of the features given."""
-    return KnownLabels(oracle, known, examples) if any(feature.source for feature in known) else oracle

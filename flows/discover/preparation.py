@@ -12,7 +12,7 @@ import numpy as np
 
 from discovery import Comparison, Strategy, StrategyError
 from discovery.strategies import Listed, Targeted
-from flows.discover.known import KnownFeatureInput, digest_of_known, read_known, with_known
+from flows.discover.known import KnownFeatureInput, KnownLabels, digest_of_known, read_known
 from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.errors import UsageError
@@ -141,7 +141,8 @@ class Prepared:
 
     def knowing(self, oracle: Oracle) -> Oracle:
         """The oracle, asked for no label that is known of the features given."""
-        return with_known(oracle, self.known, self.dataset.examples)
+        is_known = any(known.source for known in self.known)
+        return KnownLabels(oracle, self.known, self.dataset.examples) if is_known else oracle
 
     @property
     def labelled(self) -> int:

@@ -74,7 +74,12 @@ def next_table_schema(
     """The schema of the version to come."""
     version = old.version + 1
     if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
-        _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
+        if not settings.backfill:
+            raise RunError(
+                f"the table was labelled by {old.oracle.get('kind')}:{old.oracle.get('model')} with "
+                f"{plural(old.votes, 'vote')}, and {settings.oracle} with {plural(settings.votes, 'vote')} is another "
+                "voter: ask everything again with --backfill, or give another --out"
+            )
         columns = tuple(Column(f.name, f.definition, 0) for f in features)
         return TableSchema(version, columns, identity, settings.votes, corrections=old.corrections)
     by_name = {feature.name: feature for feature in features}
@@ -97,15 +102,6 @@ def _continued(column: Column, feature: Feature | None, settings: EnrichSettings
             "rename it, or give another --out"
         )
     return Column(column.name, feature.definition, 0 if settings.backfill else column.since)
-
-
-def _require_backfill(settings: EnrichSettings, oracle: str, votes: int) -> None:
-    if not settings.backfill:
-        raise RunError(
-            f"the table was labelled by {oracle} with {plural(votes, 'vote')}, and {settings.oracle} with "
-            f"{plural(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
-            "or give another --out"
-        )
 
 
 TICK_SECONDS = 0.5

@@ -57,10 +57,8 @@ class Pool:
 
     def plan(self, votes: int, shares: AskedShares | None, chances: Chances) -> Iterator[Asked]:
         """Of all that is lacking, or of what is not predicted."""
-        labels, times = LabelPlan(votes, chances), self.count / len(self.sample)
-        if shares is None or not shares.saves:
-            return labels.of(self.sample, self.features, times)
-        return labels.of_cells(shares.cells(self.sample, len(self.features)), self.sample, self.features, times)
+        times = self.count / len(self.sample)
+        return LabelPlan(votes, chances).of_pool(self.sample, self.features, times, shares)
 
 
 def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> Estimate:

@@ -27,7 +27,7 @@ from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
 from sources import ANY, Columns, Example, load_dataset, printable_lines
 from store import Store
 from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion, Withdrawal
-from studio.review import LINK, SECRET, ReviewConfig, Signer
+from studio.review import LINK, SECRET, ReviewConfig, Signer, create_app
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -137,8 +137,6 @@ class PageSettings:
 
 
 def make_app(store: Store, settings: PageSettings) -> FastAPI:
-    from studio.review import create_app
-
     return create_app(store.queue, settings.config())
 
 

@@ -84,8 +84,8 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
     if not asks:
         return _change(run, request, change, None, display)
-    with relabelling(run, request, asks, display) as again:
-        return _change(run, request, change, again, display)
+    with asking(run, request, display) as (prepared, recorded, record):
+        return _change(run, request, change, Relabelling(prepared, recorded, asks, record, run.findings), display)
 
 
 def _change(
@@ -125,26 +125,14 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
     if request.action == "split":
         _require(len(names) >= 3, "split takes a name and two new ones or more")
         return {"name": names[0], "into": names[1:], "definitions": definitions}
-    if request.action == "drop":
-        _require(len(names) >= 1, "drop takes one name or more")
-        return {"names": names}
-    if request.action == "label":
-        _require(len(names) >= 1, "label takes one name or more")
+    if request.action in ("drop", "label"):
+        _require(len(names) >= 1, f"{request.action} takes one name or more")
         return {"names": names}
     if request.action == "duplicates":
         _require(not names, "duplicates takes no name")
         return {}
     actions = "list, rename, merge, split, drop, define, label, duplicates, undo, log"
     raise UsageError(f"unknown action {request.action!r}: choose one of {actions}")
-
-
-@contextmanager
-def relabelling(
-    run: Run, request: CurationRequest, asks: list[LabelRequest], display: Display
-) -> Iterator[Relabelling]:
-    """Labels to be asked again."""
-    with asking(run, request, display) as (prepared, recorded, record):
-        yield Relabelling(prepared, recorded, asks, record, run.findings)
 
 
 def prepare_request(run: Run, request: CurationRequest, display: Display) -> Prepared:
@@ -226,14 +214,11 @@ class Relabelling:
         return votes
 
     def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
-        panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)
+        panel = Panel(self.recorded, examples_of(self.prepared, ask.ids), self.prepared.settings.votes)
         labelled = panel.label([self._feature(ask)])
         if labelled.stopped is not None:
             raise labelled.stopped
         return labelled.ballots[0].votes_by(ask.ids)
-
-    def _examples(self, ask: LabelRequest) -> list[Example]:
-        return examples_of(self.prepared, ask.ids)
 
     def _feature(self, ask: LabelRequest) -> Feature:
         """With the examples that show what is meant, unless it means something else from now on."""
@@ -247,7 +232,9 @@ class Relabelling:
 
     def _questions(self, ask: LabelRequest) -> list[Question]:
         feature, votes = self._feature(ask), self.prepared.settings.votes
-        return [Label(feature, example, voter) for example in self._examples(ask) for voter in range(votes)]
+        return [
+            Label(feature, example, voter) for example in examples_of(self.prepared, ask.ids) for voter in range(votes)
+        ]
 
 
 def _by(entry: dict[str, Any]) -> str:

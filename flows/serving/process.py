@@ -13,9 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import ValidationError
+from typing import Any
 
 from flows.compare.forecast import forecast_comparison
 from flows.compare.preparation import prepare_comparison
@@ -29,17 +27,15 @@ from flows.errors import UsageError
 from flows.estimate import Estimate
 from flows.oracle_specs import OracleSpec
 from flows.serving.forms import COMMANDS, form_fields
+from flows.serving.steer import validated
 from flows.settings import RunSettings
 from models import MICRO, OracleError, digest_of
 from reports.enrichment import SUMMARY
 from reports.run import RunError
 from sources import DatasetError, name_of, printable
 from store import StoreError
+from studio import EditRefused, StartPlan
 
-if TYPE_CHECKING:
-    from studio import StartPlan
-
-Settings = TypeVar("Settings", bound=RunSettings)
 STARTED, LOG = "start.json", "start.log"
 REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)
 PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
@@ -47,8 +43,6 @@ PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
 
 def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
     """What a command with the settings that `read` returns will cost. Nothing is sent. Raises EditRefused."""
-    from studio import EditRefused, StartPlan
-
     try:
         settings = read()
         expected = FORECASTS[command](settings)
@@ -63,8 +57,6 @@ def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
 
 def launch(command: str, read: Callable[[], RunSettings]) -> Path:
     """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
-    from studio import EditRefused
-
     try:
         settings = read()
         CHECKS[command](settings)
@@ -119,16 +111,6 @@ def form_settings(command: str, values: Mapping[str, str], store: str, roots: Se
     settings = validated(chosen.settings, filled | ({"store": store} if store else {}))
     decides = {name: text for name, text in sorted(filled.items()) if name != "budget"}
     return settings.model_copy(update={"out": str(_folder(command, settings, decides, place, roots))})
-
-
-def validated(model: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """Raises UsageError that names the field."""
-    try:
-        return model.model_validate(dict(values))
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name, wrong = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{name}: {wrong}" if name else wrong) from None
 
 
 def _folder(command: str, settings: RunSettings, decides: dict[str, Any], place: str, roots: Sequence[Path]) -> Path:
