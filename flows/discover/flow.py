@@ -15,11 +15,13 @@ from prefect.client.schemas.objects import State
 from discovery import LOOK_EVERY
 from flows.discover.findings import Finding, Progress, StopReason
 from flows.discover.forecast import forecast_discovery
-from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRemaining
+from flows.discover.live.log import LiveLog
+from flows.discover.live.steered_loop import SteeredLoop
+from flows.discover.live.steering import Steering, WatchedRemaining
 from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.preparation import Prepared, prepare
-from flows.discover.remaining import PredictedRemaining, label_rest, predict_remaining
+from flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
 from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import may_cost
@@ -49,6 +51,8 @@ from reports.drawing import plural
 from reports.page import markdown_of, picture_of
 from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
 from tasks import ProgressArtifact, elicit, label, probed, publish
+
+CompareTask = Callable[[Panel, list[Any]], Elicited]
 
 
 @flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
@@ -145,8 +149,8 @@ def run_discovery(
     prepared: Prepared,
     *,
     run_id: str,
-    compare: Callable[[Panel, list[Any]], Elicited] = Panel.compare,
-    label: Callable[[Panel, list[Feature]], Labelled] = Panel.label,
+    compare: CompareTask = Panel.compare,
+    label: LabelTask = Panel.label,
     on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
 ) -> Outcome:
     """The whole discovery as plain Python; the flow passes tasks, tests and benchmarks nothing."""
@@ -230,7 +234,7 @@ def _label_others(
     prepared: Prepared,
     oracle: Oracle,
     progress: Progress,
-    label: Labelling,
+    label: LabelTask,
     first: Oracle | None,
     watched: WatchedRemaining,
 ) -> tuple[list[Ballot], PredictedRemaining | None]:
@@ -246,11 +250,7 @@ def _label_others(
     return [], None
 
 
-Comparing = Callable[[Panel, list[Any]], Elicited]
-Labelling = Callable[[Panel, list[Feature]], Labelled]
-
-
-def _shown(live: LiveLog, compare: Comparing, label: Labelling) -> tuple[Comparing, Labelling]:
+def _shown(live: LiveLog, compare: CompareTask, label: LabelTask) -> tuple[CompareTask, LabelTask]:
     """The same, with what is asked shown before it is."""
 
     def comparing(panel: Panel, questions: list[Any]) -> Elicited:
@@ -280,12 +280,7 @@ def _begun(prepared: Prepared, run_id: str) -> dict[str, Any]:
     }
 
 
-def _loop(
-    prepared: Prepared,
-    oracle: Oracle,
-    compare: Callable[[Panel, list[Any]], Elicited],
-    label: Callable[[Panel, list[Feature]], Labelled],
-) -> SteeredLoop:
+def _loop(prepared: Prepared, oracle: Oracle, compare: CompareTask, label: LabelTask) -> SteeredLoop:
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     limits = Limits(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from flows.discover.live import CommandProblem
+from flows.discover.live.commands import CommandProblem
 from flows.errors import UsageError
 from flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export

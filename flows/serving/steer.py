@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from discovery import same_name
-from flows.discover.live import AddFeature, AskAbout, CommandProblem, Veto, read_command
+from flows.discover.live.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.settings import RunSettings

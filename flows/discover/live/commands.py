@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -69,40 +69,33 @@ class _Line(BaseModel):
 class Command(_Line):
     """`at` is when it was entered, not when it was applied."""
 
+    deed: ClassVar[str]  # in words, with the fields of the command
+
     by: Name
     at: str = ""
 
     @property
     def words(self) -> str:
         """What the person does, after their name."""
-        raise NotImplementedError
+        return self.deed.format_map(dict(self))
 
 
 class Stop(Command):
+    deed = "stops it"
     action: Literal["stop"] = "stop"
-
-    @property
-    def words(self) -> str:
-        return "stops it"
 
 
 class Veto(Command):
+    deed = "vetoes {name}"
     action: Literal["veto"] = "veto"
     name: Name
 
-    @property
-    def words(self) -> str:
-        return f"vetoes {self.name}"
-
 
 class AddFeature(Command):
+    deed = "adds {name}"
     action: Literal["add"] = "add"
     name: Name
     definition: Annotated[str, _words(MAX_DEFINITION, needed=False)] = ""
-
-    @property
-    def words(self) -> str:
-        return f"adds {self.name}"
 
 
 class AskAbout(Command):
@@ -115,12 +108,9 @@ class AskAbout(Command):
 
 
 class ChangeBudget(Command):
+    deed = "allows {usd:f} USD in all"
     action: Literal["budget"] = "budget"
     usd: Annotated[Decimal, BeforeValidator(_sum)]
-
-    @property
-    def words(self) -> str:
-        return f"allows {self.usd:f} USD in all"
 
 
 class AppliedMark(_Line):
