@@ -75,11 +75,9 @@ def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
     """What people should know about how these oracles see the data set."""
     with_both = sum(example.text is not None and example.image is not None for example in dataset.examples)
     blind = [text for text in oracles if text.startswith("contrastive")]
-    return (
-        [f"{blind[0]} looks at pictures only: the texts of {with_both:,} examples are not shown to it"]
-        if with_both and blind
-        else []
-    )
+    if not (with_both and blind):
+        return []
+    return [f"{blind[0]} looks at pictures only: the texts of {with_both:,} examples are not shown to it"]
 
 
 def _simulated(spec: BuildContext) -> Oracle:

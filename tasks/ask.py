@@ -101,10 +101,8 @@ def _label_run_name() -> str:
 @task(name="label", task_run_name=_label_run_name, cache_policy=NO_CACHE, persist_result=False)
 def label(panel: Panel, features: list[Feature]) -> Labelled:
     labelled = panel.label(features)
-    votes, unusable = (
-        sum(int(ballot.cast.sum()) for ballot in labelled.ballots),
-        sum(int(ballot.abstained.sum()) for ballot in labelled.ballots),
-    )
+    votes = sum(int(ballot.cast.sum()) for ballot in labelled.ballots)
+    unusable = sum(int(ballot.abstained.sum()) for ballot in labelled.ballots)
     log(f"{votes:,} votes on {len(panel.examples):,} examples, of which {unusable:,} unusable")
     stopped_by(labelled.stopped)
     return labelled

@@ -50,8 +50,7 @@ def usage_error(error: CycloptsError) -> UsageError:
         )
         return UsageError(f"unknown option {word}: {f'did you mean {near[0]}? ' if near else ''}{see}")
     if isinstance(error, cyclopts.UnknownCommandError | cyclopts.UnusedCliTokensError) and error.unused_tokens:
-        commands = _commands_of(error)
-        if commands:
+        if commands := [name for name in error.app or () if not name.startswith("-")]:
             return UsageError(f"unknown command {error.unused_tokens[0]!r}: choose one of {', '.join(commands)}")
         return UsageError(f"{error.unused_tokens[0]!r} is one word too many: {see}")
     if isinstance(error, cyclopts.MissingArgumentError) and argument is not None:
@@ -62,8 +61,3 @@ def usage_error(error: CycloptsError) -> UsageError:
         expected = _EXPECTED.get(error.target_type, "another value") if error.target_type else "another value"
         return UsageError(f"{error.token.keyword or name} {error.token.value!r}: give {expected}")
     return UsageError(f"{error} ({see})")
-
-
-def _commands_of(error: CycloptsError) -> list[str]:
-    app = error.app
-    return [name for name in app if not name.startswith("-")] if app is not None else []

@@ -139,10 +139,6 @@ class Changing(Output):
 PLAIN, STORE, CHANGING, PAYING = Output(), StoreOutput(), Changing(), Paying()
 
 
-def group_of(name: str) -> Group:
-    return _GROUPS[next((title for title, names in GROUPS.items() if name in names), "Advanced")]
-
-
 def takes(
     model: type[Settings], positional: str = "", output: type[Output] = Output
 ) -> Callable[[Callable[[Settings, Any], int | None]], Callable[..., int | None]]:
@@ -172,7 +168,8 @@ def takes(
 
 def _parameter(name: str, field: FieldInfo, *, first: bool) -> inspect.Parameter:
     """Values stay text: the model reads them, so that its messages are the same everywhere."""
-    meaning, made = field.description or "", Parameter(group=group_of(name))
+    title = next((title for title, names in GROUPS.items() if name in names), "Advanced")
+    meaning, made = field.description or "", Parameter(group=_GROUPS[title])
     metavar = "|".join(choices_of(field.annotation)) or name.upper().replace("_", "-")
     kind: Any = inspect.Parameter.POSITIONAL_ONLY if first else inspect.Parameter.KEYWORD_ONLY
     annotation: Any

@@ -14,7 +14,7 @@ from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover.findings import StopReason
 from flows.discover.flow import run_discovery
 from flows.discover.outcome import Outcome
-from flows.progress import Display, recorded_run, recording
+from flows.progress import recorded_run, recording
 from models import (
     MICRO,
     Answer,
@@ -35,6 +35,7 @@ from models import (
 from models.people import RecordedVotes
 from reports.compare import Discovered, Named, Rater
 
+SHOW_SECONDS = 0.2  # between two counts of votes
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
 
 CompareTask = Callable[[Panel, list[Compare]], Elicited]
@@ -151,9 +152,17 @@ class Asking:
         prepared = self.prepared
         writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
         rows = prepared.people_rows if asked.people else range(len(prepared.examples))
-        shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer, prepared.display)
-        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
-        with prepared.display.counting(shown.total, "votes"):
+        total, shown_at = len(features) * len(rows) * asked.votes, time.monotonic()
+
+        def write(answer: Answer) -> None:
+            nonlocal shown_at
+            writer.write(answer)
+            if time.monotonic() - shown_at > SHOW_SECONDS:
+                shown_at = time.monotonic()
+                prepared.display.update(writer.answers, asked.name)
+
+        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, write)
+        with prepared.display.counting(total, "votes"):
             for batch in batches_of(features, len(rows), asked.votes):
                 labelled = self.label(poll, batch)
                 self._note(asked, labelled.stopped)
@@ -169,21 +178,6 @@ class Asking:
             self.pending.append(stopped)
         elif stopped is not None:
             self.stopped.setdefault(asked.name, stopped)
-
-
-class _Counted:
-    """Writes answers to the sheet and shows, now and then, how far it is."""
-
-    def __init__(self, name: str, total: int, writer: SheetWriter, display: Display) -> None:
-        self.total = total
-        self._name, self._writer, self._display = name, writer, display
-        self._shown = time.monotonic()
-
-    def write(self, answer: Answer) -> None:
-        self._writer.write(answer)
-        if time.monotonic() - self._shown > 0.2:
-            self._shown = time.monotonic()
-            self._display.update(self._writer.answers, self._name)
 
 
 def waits_for(pending: list[AnswersPending]) -> AnswersPending:

@@ -68,7 +68,12 @@ class PreparedComparison:
 
     @cached_property
     def oracles(self) -> list[ComparedOracle]:
-        return _asked(self.settings, self.built)
+        settings, people = self.settings, people_of(self.settings)
+        names = told_apart([str(oracle.identity) for oracle in self.built], settings.oracles)
+        return [
+            ComparedOracle(index, name, oracle, settings.votes_of(index), index == people)
+            for index, (name, oracle) in enumerate(zip(names, self.built, strict=True))
+        ]
 
     @cached_property
     def folder(self) -> Path:
@@ -216,15 +221,6 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     if out is not None:
         prepared.check_folder()
     return prepared
-
-
-def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:
-    names = told_apart([str(oracle.identity) for oracle in built], settings.oracles)
-    people = people_of(settings)
-    return [
-        ComparedOracle(index, name, oracle, settings.votes_of(index), index == people)
-        for index, (name, oracle) in enumerate(zip(names, built, strict=True))
-    ]
 
 
 def told_apart(short: Sequence[str], texts: Sequence[str]) -> list[str]:

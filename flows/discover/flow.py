@@ -274,7 +274,7 @@ def _begun(prepared: Prepared, run_id: str) -> dict[str, Any]:
         "oracle": without_paths(str(prepared.oracle.identity)),
         "queries": settings.queries,
         "compared": len(prepared.compared),
-        "compared_ids": None if prepared.compares_all else [example.id for example in prepared.compared],
+        "compared_ids": [example.id for example in prepared.compared] if prepared.remaining else None,
         "budget_usd": None if settings.budget is None else float(settings.budget),
         "settings": settings.model_dump(mode="json"),
     }

@@ -97,12 +97,8 @@ def _of_csv(path: Path, option: str) -> list[Feature]:
 
 
 def _by_hand(text: str) -> list[Feature]:
-    features = []
-    for item in text.split(";"):
-        name, _, definition = item.partition(":")
-        if name.strip():
-            features.append(Feature(name.strip(), definition.strip()))
-    return features
+    pairs = (item.partition(":") for item in text.split(";"))
+    return [Feature(name.strip(), definition.strip()) for name, _, definition in pairs if name.strip()]
 
 
 _VALUES = dict.fromkeys(("1", "true", "yes", "y", "t"), 1) | dict.fromkeys(("0", "false", "no", "n", "f"), 0)

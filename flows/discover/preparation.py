@@ -125,10 +125,6 @@ class Prepared:
     def compared(self) -> tuple[Example, ...]:
         return tuple(self.dataset.examples[row] for row in self.rows)
 
-    @property
-    def compares_all(self) -> bool:
-        return len(self.rows) == len(self.dataset.examples)
-
     @cached_property
     def remaining(self) -> tuple[Example, ...]:
         """The examples that are not compared."""
@@ -189,7 +185,7 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     settings, dataset, store, oracle = _read(settings, display, purpose)
     out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
-    target = read_target(settings, dataset)
+    target, probes = read_target(settings, dataset), purpose or settings.purpose(dataset)
     prepared = Prepared(
         settings=settings,
         dataset=dataset,
@@ -199,7 +195,7 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
         display=display,
         target=target,
         upload=out,
-        cheap=build_cheap(settings, dataset, store, purpose or settings.purpose(dataset)),
+        cheap=_build(settings.cheap, settings, dataset, store, probes) if settings.cheap is not None else None,
         # labels that are asked again for a change (they have a purpose) need nothing that was given
         known=() if purpose else _known(settings, dataset, target, display),
     )
@@ -240,12 +236,6 @@ def _read(
     n = len(dataset.examples)
     oracle = build_crowd(settings, dataset, store, purpose or settings.resolved(n).purpose(dataset))
     return settings.resolved(n, rows_save=rows_save(oracle)), dataset, store, oracle
-
-
-def build_cheap(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle | None:
-    if settings.cheap is None:
-        return None
-    return _build(settings.cheap, settings, dataset, store, purpose)
 
 
 def _build(text: str, settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str) -> Oracle:

@@ -122,7 +122,9 @@ class PredictedRemaining:
         }
 
 
-class _Stopped(Exception):
+class AskingStopped(Exception):
+    """What ended the asking of labels: a budget, an oracle, or people who have yet to answer."""
+
     def __init__(self, error: OracleError) -> None:
         super().__init__(str(error))
         self.error = error
@@ -150,8 +152,8 @@ def predict_remaining(
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
             made, embedder, by = labelling.predict(known, first)
-    except (_Stopped, OracleUnavailable) as stopped:
-        progress.stop(stopped.error if isinstance(stopped, _Stopped) else stopped)
+    except (AskingStopped, OracleUnavailable) as stopped:
+        progress.stop(stopped.error if isinstance(stopped, AskingStopped) else stopped)
         return ballots, None
     shape = (len(prepared.remaining), len(ballots))
     labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
@@ -237,10 +239,10 @@ class _RemainingLabels:
         cells: Cells,
         take: Callable[[NDArray[np.intp], NDArray[np.intp], list[Ballot]], None],
     ) -> None:
-        """Put cells to an oracle, those with the same features together. Raises _Stopped after what was answered."""
+        """Put cells to an oracle, those with the same features together. Raises AskingStopped after what came."""
         for rows, columns in groups_of(cells, AT_ONCE // votes):
             panel = Panel(oracle, [self._examples[row] for row in rows], votes, self._on_answer)
             labelled = self._label(panel, [self._features[column] for column in columns])
             take(rows, columns, list(labelled.ballots))
             if labelled.stopped is not None:
-                raise _Stopped(labelled.stopped)
+                raise AskingStopped(labelled.stopped)

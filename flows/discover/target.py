@@ -57,11 +57,9 @@ def read_target(settings: DiscoverSettings, dataset: Dataset) -> DiscoveryTarget
     if settings.target is not None and settings.between is not None:
         raise UsageError(f"--target {settings.target!r} and --between {settings.between!r} are two targets: give one")
     ids = [example.id for example in dataset.examples]
-    wanted: tuple[str, ...] = ()
-    name = settings.target or ""
+    name, wanted = settings.target or "", list[str]()
     if settings.between is not None:
-        name, *wanted_values = _between(settings.between)
-        wanted = tuple(wanted_values)
+        name, *wanted = _between(settings.between)
     column = read_column(dataset, name, ids)
     if wanted and (column.is_number or set(wanted) - set(map(str, column.values))):
         there = ", ".join(sorted({repr(str(value)) for value in column.values})[:12])
@@ -74,7 +72,7 @@ def read_target(settings: DiscoverSettings, dataset: Dataset) -> DiscoveryTarget
         values[column.rows] = column.values
         known[column.rows] = True
     else:
-        classes = wanted or tuple(sorted({str(value) for value in column.values}))
+        classes = tuple(wanted or sorted({str(value) for value in column.values}))
         places = {name: place for place, name in enumerate(classes)}
         values = np.full(len(ids), -1, np.intp)
         values[column.rows] = [places.get(str(value), -1) for value in column.values]

@@ -264,6 +264,9 @@ class _Job:
         ) as run:
             retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
             labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)
+            embeddings, predictor = Environment.read().cache / "embeddings", None
+            if settings.agree is not None:
+                predictor = Predictor(settings, self.folder, embeddings, oracle.identity.to_json())
             work = Enrichment(
                 table,
                 self.features,
@@ -272,7 +275,7 @@ class _Job:
                 backfill=settings.backfill,
                 in_flight=2 * settings.workers,
                 drop_gone=settings.drop_gone,
-                predictor=self._predictor(oracle.identity.to_json()),
+                predictor=predictor,
                 cheap=self._cheap(labeller),
                 opens_all=isinstance(oracle, LoadsModel) and oracle.opens_pictures,
                 asks_early=not (answers_later(settings.oracle) or isinstance(oracle, ComputesLabels)),
@@ -315,11 +318,6 @@ class _Job:
             most = in_usd(new * settings.votes * price, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
         return lines
-
-    def _predictor(self, identity: dict[str, Any]) -> Predictor | None:
-        if self.settings.agree is None:
-            return None
-        return Predictor(self.settings, self.folder, Environment.read().cache / "embeddings", identity)
 
     def _cheap(self, labeller: Labeller) -> Labeller | None:
         """Who labels first, at the run's expense and within its budget."""

@@ -80,9 +80,8 @@ class Predictor:
     @property
     def used(self) -> list[str]:
         """By what labels were predicted: embedders, and a cheaper oracle that answered first."""
-        return list(
-            dict.fromkeys(name for prediction in self.made for name in (prediction.by, prediction.embedder) if name)
-        )
+        names = (name for prediction in self.made for name in (prediction.by, prediction.embedder))
+        return list(dict.fromkeys(filter(None, names)))
 
     def certificates(self, version: int) -> list[dict[str, Any]]:
         return [certificate for made in self.made for certificate in made.certificates(version)]

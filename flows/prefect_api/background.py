@@ -188,11 +188,8 @@ def _settles_terms(file: Path) -> bool:
 def _files() -> list[Path]:
     """The files from which Prefect may read settings."""
     profiles = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect") / "profiles.toml"
-    return [file for file in (profiles, *map(Path, HERE)) if file.is_file() and _is_of_prefect(file)]
-
-
-def _is_of_prefect(file: Path) -> bool:
-    return file.name != "pyproject.toml" or b"tool.prefect" in file.read_bytes()
+    there = [file for file in (profiles, *map(Path, HERE)) if file.is_file()]
+    return [file for file in there if file.name != "pyproject.toml" or b"tool.prefect" in file.read_bytes()]
 
 
 def _version() -> str:

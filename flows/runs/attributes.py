@@ -203,10 +203,7 @@ class _Making:
     def _values_cost(self, candidate: Candidate, rows: Any) -> tuple[Money, Money]:
         """Of a sample of the examples, taken for all."""
         sample = rows[:: max(len(rows) // SAMPLE, 1)].tolist()
-        attribute, values = (
-            Feature("an attribute"),
-            tuple(self.families.features[column] for column in candidate.columns),
-        )
+        attribute, values = Feature("an attribute"), tuple(self.families.features[n] for n in candidate.columns)
         likely, most = self._cost([self._choice(attribute, values, row, 0) for row in sample])
         times = len(rows) / max(len(sample), 1)
         return round(likely * times * USUAL_VOTES), round(most * times * self._votes)

@@ -64,11 +64,11 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     if request.action == "list":
         return _listed(run)
     if request.action == "log":
+        log = read_log(run.folder)
         entries = [
-            {"at": e.at, "action": e.action, "arguments": e.arguments} | ({"by": e.by} if e.by else {})
-            for e in read_log(run.folder)
+            {"at": e.at, "action": e.action, "arguments": e.arguments} | ({"by": e.by} if e.by else {}) for e in log
         ]
-        lines = [f"{entry['at']} {entry['action']} {entry['arguments'] or ''}{_by(entry)}" for entry in entries]
+        lines = [f"{e.at} {e.action} {e.arguments or ''}{f', by {e.by}' if e.by else ''}" for e in log]
         return CurationResult(entries, lines or ["nothing was changed"])
     if request.action == "undo":
         entry = undo(run, by=request.by, seen=request.seen)
@@ -231,14 +231,8 @@ class Relabelling:
         return Feature(ask.feature, ask.definition, in_turn(*sides), self.prepared.settings.exemplars)
 
     def _questions(self, ask: LabelRequest) -> list[Question]:
-        feature, votes = self._feature(ask), self.prepared.settings.votes
-        return [
-            Label(feature, example, voter) for example in examples_of(self.prepared, ask.ids) for voter in range(votes)
-        ]
-
-
-def _by(entry: dict[str, Any]) -> str:
-    return f", by {entry['by']}" if "by" in entry else ""
+        feature, voters = self._feature(ask), range(self.prepared.settings.votes)
+        return [Label(feature, example, voter) for example in examples_of(self.prepared, ask.ids) for voter in voters]
 
 
 def _listed(run: Run) -> CurationResult:

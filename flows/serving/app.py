@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,19 +150,7 @@ def serve_studio(store: Store, settings: StudioSettings, store_url: str) -> None
 def planned_or_made(run: Run, command: CurationCommand) -> CurationStep:
     """What a change keeps and costs, or its being made. Raises EditRefused with the message for the person."""
     fresh = Run(run.folder)
-    request = CurationRequest(
-        command.action,
-        [*command.names],
-        into=command.into,
-        definitions=[*command.definitions],
-        keep=command.keep,
-        ask=command.ask,
-        confirmed=command.confirmed,
-        budget=command.budget,
-        by=command.by,
-        seen=command.seen,
-    )
-    unasked = ""
+    request, unasked = CurationRequest(**asdict(command)), ""
     try:
         try:
             made = curate(fresh, request)
