@@ -83,12 +83,12 @@ def read_target(settings: DiscoverSettings, dataset: Dataset) -> DiscoveryTarget
     return target
 
 
-def _between(text: str) -> tuple[str, str, str]:
+def _between(text: str) -> list[str]:
     name, _, values = text.partition("=")
     pair = [value.strip() for value in values.split(",")]
     if not name or len(pair) != 2 or not all(pair) or pair[0] == pair[1]:
         raise UsageError(f"--between {text!r} is not COLUMN=VALUE,VALUE: as in --between kind=cat,dog")
-    return name, pair[0], pair[1]
+    return [name, *pair]
 
 
 def _split_by(

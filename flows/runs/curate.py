@@ -103,7 +103,7 @@ def _change(
     if not request.confirmed and not display.confirm(lines):
         return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
     asked = again.ask() if again else {}
-    spent = again.spent / MICRO if again else 0.0
+    spent = again.recorded.cost / MICRO if again else 0.0
     record_change(run, change, asked, spent, by=request.by, seen=request.seen)
     done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
     return CurationResult(data | {"done": True}, [*lines, done])
@@ -200,10 +200,6 @@ class Relabelling:
     def cost(self) -> int:
         """An upper bound, in micro-dollars: nothing for what is kept."""
         return sum(self.recorded.estimate([question for ask in self.asks for question in self._questions(ask)]))
-
-    @property
-    def spent(self) -> int:
-        return self.recorded.cost
 
     def ask(self) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""

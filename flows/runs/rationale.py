@@ -75,7 +75,8 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
         for reason in reasons
     ]
     if refused:
-        lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {_why_not(answers)}")
+        notes = dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason)
+        lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {'; '.join(notes)}")
     spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.cost)}: `python -m flows report` shows them"
     data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": recorded.cost / MICRO}
     return CurationResult(data | {"done": True}, [*lines, spent])
@@ -154,7 +155,3 @@ def _rationale(run: Run, found: FoundFeature, row: int, answer: Answer) -> Ratio
         quote=answer.quote,
         by=answer.by,
     )
-
-
-def _why_not(answers: list[Answer]) -> str:
-    return "; ".join(dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason))

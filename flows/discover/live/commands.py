@@ -70,7 +70,6 @@ class Command(_Line):
     """`at` is when it was entered, not when it was applied."""
 
     deed: ClassVar[str]  # in words, with the fields of the command
-
     by: Name
     at: str = ""
 
