@@ -22,7 +22,9 @@ from benchmarks.cases import add_matrices, at_least_one, read_matrix
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
 from discovery.statistics import wilson
-from flows.discover import DiscoverSettings, prepare, run_discovery
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from reports import Run
 from sources import load_dataset
 from tests.support.fake_openai import Failings, LifelikeServer

@@ -24,9 +24,13 @@ from uuid import uuid4
 from benchmarks.cases import at_least_one
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
-from flows.discover import DiscoverSettings, prepare, price_of, run_discovery
-from flows.enrich import EnrichSettings, forecast_enrichment
+from flows.discover.flow import run_discovery
+from flows.discover.forecast import price_of
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with
+from flows.enrich.forecast import forecast_enrichment
+from flows.enrich.settings import EnrichSettings
 from flows.estimate import LIKELY, Estimate
 from models.oracle import MICRO
 from models.prices import Price

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from flows import VERSION
-from flows.cli import Interruption, PlainConsole, PlainHelp, print_traceback
+from flows.cli.errors import explain, log_line, usage_error
+from flows.cli.signals import Interruption
+from flows.cli.terminal import PlainConsole, PlainHelp, print_traceback
+from flows.errors import UsageError
 
 if TYPE_CHECKING:
-    from flows.prefect_api import BackgroundServer
+    from flows.prefect_api.background import BackgroundServer
 
 DONE, WAITING = 0, 75
 WITH_PREFECT = ("discover", "enrich", "rediscover", "compare")
@@ -87,9 +90,9 @@ def build_app() -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for place, (name, (module, about, example)) in enumerate(COMMANDS.items()):
+    for place, (name, (module, description, example)) in enumerate(COMMANDS.items()):
         extra = {"help_epilogue": f"example: python -m flows {name} {example}"} if example else {}
-        app.command(f"flows.cli.{module}:{name}", name=name, help=about, sort_key=place, **extra)
+        app.command(f"flows.cli.{module}:{name}", name=name, help=description, sort_key=place, **extra)
     return app
 
 
@@ -106,12 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in argv:
             raise
-        from flows.cli import explain
-
         status, message = explain(error)
         if "--log=json" in argv or "--log json" in " ".join(argv):
-            from flows.cli import log_line
-
             log_line("info" if status == WAITING else "error", message, status=status)
         else:
             print(message if status == WAITING else f"error: {message}", file=sys.stderr)
@@ -132,7 +131,7 @@ def _server_ahead(argv: list[str]) -> BackgroundServer | None:
     """Before anything else is imported, for nothing takes as long as Prefect's server."""
     if not argv or argv[0] not in WITH_PREFECT or {"--help", "-h"} & set(argv):
         return None
-    from flows.prefect_api import start_in_background
+    from flows.prefect_api.background import start_in_background
 
     return start_in_background()
 
@@ -141,15 +140,11 @@ def _called(argv: list[str]) -> int:
     try:
         app = build_app()
         if not argv:
-            from flows.errors import UsageError
-
             raise UsageError(f"COMMAND is missing: choose one of {', '.join(COMMANDS)}")
         status: int = app(_action_first(app, argv)) or DONE
         sys.stdout.flush()
         return status
     except CycloptsError as error:
-        from flows.cli import usage_error
-
         raise usage_error(error) from None
 
 
@@ -177,8 +172,6 @@ def _action_first(app: App, argv: list[str]) -> list[str]:
             return [argv[0], argv[place], *argv[1:place], *argv[place + 1 :]]
     if {"--help", "-h"} & set(argv) or (argv[0] in ("review", "server") and not words):
         return argv
-    from flows.errors import UsageError
-
     choose = f"choose one of {', '.join(actions)}"
     if len(words) <= expected:
         raise UsageError(f"the action of {argv[0]} is missing: {choose}")

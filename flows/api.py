@@ -20,24 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from discovery import as_text
-from flows.compare import CompareSettings
-from flows.discover import DiscoverSettings, Run, discover
-from flows.enrich import EnrichSettings, RediscoverSettings, enrich
+from flows import runs
+from flows.compare.settings import CompareSettings
+from flows.discover.flow import discover
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.flow import enrich
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
 from flows.progress import display_for_python
-from flows.runs import (
-    CurationRequest,
-    RationaleRequest,
-    ask_why,
-    correct_labels,
-    curate,
-    forecast_control,
-    forecast_reasons,
-)
-from flows.runs import attributes as make_attributes
-from flows.runs import export as write_export
-from flows.runs import report as write_report
 from flows.settings import open_store, shows_settings
+from reports import Run
 from reports.page import Page
 
 if TYPE_CHECKING:
@@ -67,7 +59,8 @@ __all__ = [
 def compare(dataset: Any, **settings: Any) -> dict[str, Any]:
     """Ask several oracles the same questions: `compare("datasets/faces", oracles=["contrastive", "simulated"])` returns
     what comparison.json holds."""
-    from flows.compare import prepare_comparison, run_flow
+    from flows.compare.flow import run_flow
+    from flows.compare.preparation import prepare_comparison
 
     prepared = prepare_comparison(CompareSettings(dataset=dataset, **settings), display_for_python())
     prepared.check_oracles()
@@ -81,11 +74,12 @@ def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
     """Propose features that tell apart examples which those of a table do not, a row each."""
     import pandas as pd
 
-    from flows.enrich import check_oracles, run_rediscover_flow
+    from flows.enrich.checks import check_oracles
+    from flows.enrich.rediscover import run_rediscover_flow
 
-    given, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
-    check_oracles(given, display)
-    return pd.DataFrame(run_rediscover_flow(given, display).rows)
+    chosen, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
+    check_oracles(chosen, display)
+    return pd.DataFrame(run_rediscover_flow(chosen, display).rows)
 
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:
@@ -93,15 +87,17 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Esti
     oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare, report or rationale, and
     `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives
     them in USD."""
-    from flows.compare import forecast_comparison, prepare_comparison
-    from flows.discover import forecast_discovery, prepare
-    from flows.enrich import forecast_enrichment, forecast_rediscovery
+    from flows.compare.forecast import forecast_comparison
+    from flows.compare.preparation import prepare_comparison
+    from flows.discover.forecast import forecast_discovery
+    from flows.discover.preparation import prepare
+    from flows.enrich.forecast import forecast_enrichment, forecast_rediscovery
 
     display = display_for_python()
     if command is report:
-        return forecast_control(_run(subject), settings["target"], settings.get("dataset"), display)
+        return runs.forecast_control(_run(subject), settings["target"], settings.get("dataset"), display)
     if command is rationale:
-        return forecast_reasons(_run(subject), RationaleRequest(**settings), display)
+        return runs.forecast_reasons(_run(subject), runs.RationaleRequest(**settings), display)
     if command is discover:
         return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), display))
     if command is enrich:
@@ -131,7 +127,7 @@ def report(
     """Write the report page of a run, with analyses on request: how well a `target` column is predicted (beside a
     `tagging` run, which is made within the `budget` where it costs money), what differs `by` a column, what differs
     `against` another run. A notebook shows the page."""
-    return write_report(
+    return runs.report(
         _run(run),
         dataset=dataset,
         out=Path(out) if out else None,
@@ -157,7 +153,7 @@ def export(
     """Write the labels of a run for other programs; returns the files and folders written. `only` and `without` choose
     features by marks: interesting, distinct; doubtful, duplicates."""
     place, display = Path(out) if out else None, display_for_python()
-    return write_export(_run(run), formats, only=only, without=without, dataset=dataset, out=place, display=display)
+    return runs.export(_run(run), formats, only=only, without=without, dataset=dataset, out=place, display=display)
 
 
 def features(
@@ -176,7 +172,7 @@ def features(
     """List or change the features of a run: `features(run, "merge", "beard", "facial hair", into="beard", yes=True)`.
     Without `yes` it only says what a change keeps, asks again and costs. The actions are those of the command line:
     list, rename, merge, split, drop, define, label, duplicates, undo, log. `Run(path)` reads it again."""
-    request = CurationRequest(
+    request = runs.CurationRequest(
         action,
         [*names],
         into=into,
@@ -188,7 +184,7 @@ def features(
         store=store,
         dataset=dataset,
     )
-    return curate(_run(run), request, display_for_python()).data
+    return runs.curate(_run(run), request, display_for_python()).data
 
 
 def labels(
@@ -196,7 +192,7 @@ def labels(
 ) -> Any:
     """List or correct labels of a run, as the command line does: `labels(run, "set", "0007.png", "pointed hat", "no")`,
     `labels(run, "import", "doubtful.csv", by="Ann")`. `Run(path)` reads it again."""
-    return correct_labels(_run(run), action, *words, by=by, dataset=dataset, display=display_for_python()).data
+    return runs.correct_labels(_run(run), action, *words, by=by, dataset=dataset, display=display_for_python()).data
 
 
 def attributes(
@@ -210,7 +206,7 @@ def attributes(
     """Find features of a run that are values of one attribute, such as hair colours, and give each example one of them.
     Without `yes` or a `budget` it only says what would be asked and what that costs."""
     display = display_for_python()
-    made = make_attributes(
+    made = runs.attributes(
         _run(run), confirmed=yes, budget=_text(budget), dataset=dataset, store=store, display=display
     )
     return made.data
@@ -228,8 +224,8 @@ def rationale(
 ) -> Any:
     """Ask the oracle why it labels as it does where that is in doubt, once for each label, with a quote for texts.
     Without `yes` or a `budget` it only says what that costs, unless it is free."""
-    request = RationaleRequest(labels, limit, yes, _text(budget), store, dataset)
-    return ask_why(_run(run), request, display_for_python()).data
+    request = runs.RationaleRequest(labels, limit, yes, _text(budget), store, dataset)
+    return runs.ask_why(_run(run), request, display_for_python()).data
 
 
 def tree(run: Run | Path | str, *, tolerance: float = 0.1, support: int = 4) -> str:

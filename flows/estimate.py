@@ -100,7 +100,7 @@ class Estimate:
     in_flight: Money = 0  # that must be reserved to ask without waiting
     measured: int = 0  # earlier answers that tell what is usual
     assumed: str = ""  # in words
-    given: KnownPrice = field(default_factory=KnownPrice)
+    known: KnownPrice = field(default_factory=KnownPrice)
     ended: bool = False  # the same run came to its end before: all that it needs is stored
 
     def __add__(self, other: Estimate) -> Estimate:
@@ -134,7 +134,7 @@ class Estimate:
         """In words."""
         compared = "" if self.compared is None else f", {self.compared:,} of them compared"
         head = f"{self.dataset} ({self.examples:,} examples{compared}) with {self.oracle}"
-        stored = f"{self.stored:,} answers are kept"
+        stored = f"{self.stored:,} answers are stored already"
         if self.ended:
             return [head, f"{stored}: nothing is left to ask"]
         if not self.at_most:
@@ -152,9 +152,9 @@ class Estimate:
         ]
         if self.assumed:
             lines.append(self.assumed)
-        if given := self.given.features:
-            taken = f"{self.given.labels_taken:,} labels are known, {self.given.labels_asked:,} asked"
-            lines.append(f"of that for {given} known features: {taken}, likely {_about_usd(self.given.cost)}")
+        if known := self.known.features:
+            taken = f"{self.known.labels_taken:,} labels are known, {self.known.labels_asked:,} asked"
+            lines.append(f"of that for {known} known features: {taken}, likely {_about_usd(self.known.cost)}")
         if self.stored:
             lines.append(f"{stored}: likely {_about_usd(self.left)}, at most {_about_usd(self.most_left)}, are left")
         return lines
@@ -177,7 +177,7 @@ class Estimate:
             "usd_left": self.most_left / MICRO,
             "measured_answers": self.measured,
             "assumed": self.assumed,
-            "known": self.given.to_json(),
+            "known": self.known.to_json(),
         }
 
 
@@ -353,11 +353,14 @@ class LabelPlan:
             in_doubt = [cells[place] for place in sorted(chosen.tolist())]
             yield _votes(in_doubt, [fewest], times * wanted / len(in_doubt))
 
-    def of_cells(
-        self, cells: NDArray[np.bool_], examples: Sequence[Example], features: Sequence[Feature], times: float
+    def of_pool(
+        self, examples: Sequence[Example], features: Sequence[Feature], times: float, shares: AskedShares | None
     ) -> Iterator[Asked]:
-        """Where only some labels are asked, those of the same features together."""
-        for rows, columns in groups_of(cells, AT_ONCE // self.votes):
+        """Where only a share of the labels is asked, those of the same features together."""
+        if shares is None or not shares.saves:
+            yield from self.of(examples, features, times)
+            return
+        for rows, columns in groups_of(shares.cells(examples, len(features)), AT_ONCE // self.votes):
             yield from self.of([examples[row] for row in rows], [features[column] for column in columns], times)
 
 
@@ -381,9 +384,9 @@ class Discovery:
     look: int = 0  # examples after which a feature may be dropped
     ask_same: bool = False
     exclude: tuple[str, ...] = ()
-    given: Sequence[Feature] = ()
+    known_features: Sequence[Feature] = ()
     known: frozenset[tuple[Feature, str]] = frozenset()  # labels of features that are given
-    rest: Sequence[Example] = ()  # that are labelled too
+    remaining: Sequence[Example] = ()  # that are labelled too
     predicted: AskedShares | None = None  # of the rest
 
     def found(self, chances: Chances) -> list[Feature]:
@@ -392,24 +395,26 @@ class Discovery:
     def plan(self, chances: Chances) -> Iterator[Asked]:
         labels = LabelPlan(self.votes, chances, self.known)
         sample = draw(self.compared)
-        yield from labels.of(sample, self.given, len(self.compared) / len(sample))
+        yield from labels.of(sample, self.known_features, len(self.compared) / len(sample))
         yield from self._comparisons(chances, sample)
         for features, rounds in self._rounds(chances):
             first, times = sample[: self.look], rounds * (len(self.compared) - self.look) / (len(sample) - self.look)
-            kept = self._kept(features, chances)
+            lasting = self._lasting(features, chances)
             yield from labels.of(first, features, rounds)
-            yield from labels.of(sample[self.look :], kept, times)
+            yield from labels.of(sample[self.look :], lasting, times)
         found = self.found(chances)
         if self.ask_same and found:
             yield Asked([Same.of(found[0], _made_up(len(found)), 0)], chances.doubted * len(found))
-        yield from self._of_rest(labels, self._kept(found, chances))
+        if self.remaining:
+            sample, features = draw(self.remaining), [*self.known_features, *self._lasting(found, chances)]
+            yield from labels.of_pool(sample, features, len(self.remaining) / len(sample), self.predicted)
 
-    def _kept(self, features: list[Feature], chances: Chances) -> list[Feature]:
+    def _lasting(self, features: list[Feature], chances: Chances) -> list[Feature]:
         return features[: round(chances.kept * len(features))] if self.look else features
 
     def labelled_once(self, chances: Chances) -> Iterator[Asked]:
         """What a cheaper oracle is asked that labels everything first."""
-        for examples in (self.compared, self.rest):
+        for examples in (self.compared, self.remaining):
             sample = draw(examples)
             yield from LabelPlan(1, chances).of(sample, self.found(chances), len(examples) / len(sample))
 
@@ -420,7 +425,7 @@ class Discovery:
         starts = range(0, self.queries, self.batch * self.voters)
         chosen = starts[:: ceil(len(starts) / SAMPLE)]
         for start in chosen:
-            known = [feature.name for feature in self.given]
+            known = [feature.name for feature in self.known_features]
             known += names[: round(chances.found * self.per_question * start)]
             batch = []
             for number in range(start, min(start + self.batch * self.voters, self.queries)):
@@ -442,8 +447,8 @@ class Discovery:
         answers = (self.label_every or self.batch) * self.voters
         rounds = [(answers, self.queries // answers), (self.queries % answers, 1)]
         for asked, times in rounds:
-            whole, part = divmod(chances.found * self.per_question * asked, 1)
-            for count, share in ((int(whole), 1 - part), (int(whole) + 1, part)):
+            full, part = divmod(chances.found * self.per_question * asked, 1)
+            for count, share in ((int(full), 1 - part), (int(full) + 1, part)):
                 if count and share * times:
                     yield self._made_up(count), share * times
 
@@ -454,17 +459,6 @@ class Discovery:
         exemplars = in_turn(self.compared[:having], lacking)
         features = made_up_features(count)
         return [replace(feature, exemplars=exemplars, models_see=self.exemplars) for feature in features]
-
-    def _of_rest(self, labels: LabelPlan, found: Sequence[Feature]) -> Iterator[Asked]:
-        if not self.rest:
-            return
-        sample, features = draw(self.rest), [*self.given, *found]
-        times = len(self.rest) / len(sample)
-        if self.predicted is None or not self.predicted.saves:
-            yield from labels.of(sample, features, times)
-        else:
-            cells = self.predicted.cells(sample, len(features))
-            yield from labels.of_cells(cells, sample, features, times)
 
 
 @dataclass(frozen=True)
@@ -482,9 +476,9 @@ class AskedShares:
         return cls(asked_in_full(pool, promise, known=known), pool - known, (LEFT_TO_ASK,) * features)
 
     @classmethod
-    def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, kept: bool) -> AskedShares:
-        """By what an earlier run asked; `kept` says that its classifiers are there."""
-        return cls(asked_in_full(pool, promise, kept=kept), pool, left, is_measured=True)
+    def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, stored: bool) -> AskedShares:
+        """By what an earlier run asked; `stored` says that its classifiers are there."""
+        return cls(asked_in_full(pool, promise, kept=stored), pool, left, is_measured=True)
 
     @property
     def saves(self) -> bool:

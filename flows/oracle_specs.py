@@ -102,10 +102,10 @@ READS_BRIEF = ("openai", "vlm", "human")
 def with_brief(text: str, about: str | None, avoid: str | None) -> str:
     """The same oracle, told what the data is about and what is not wanted; other kinds take no such text."""
     spec = OracleSpec.parse(text)
-    said = {name: value for name, value in (("about", about), ("avoid", avoid)) if value}
-    if spec.kind not in READS_BRIEF or not said:
+    brief = {name: value for name, value in (("about", about), ("avoid", avoid)) if value}
+    if spec.kind not in READS_BRIEF or not brief:
         return text
-    return str(replace(spec, parameters=tuple((dict(spec.parameters) | said).items())))
+    return str(replace(spec, parameters=tuple((dict(spec.parameters) | brief).items())))
 
 
 def check_exemplars(wanted: int, *labellers: str) -> None:
@@ -119,13 +119,9 @@ def check_exemplars(wanted: int, *labellers: str) -> None:
 def by_provider_batch(text: str) -> str:
     """The same oracle, with its labels sent through the provider's Batch API."""
     if not text.startswith("openai:"):
-        given = shown(text.partition("?")[0])
-        raise OracleError(f"--provider-batch is for openai:MODEL, not for {given}: leave it out")
-    return _with(text, "provider_batch", "true")
-
-
-def _with(text: str, name: str, value: str) -> str:
-    return f"{text}{'&' if '?' in text else '?'}{name}={value}"
+        oracle = shown(text.partition("?")[0])
+        raise OracleError(f"--provider-batch is for openai:MODEL, not for {oracle}: leave it out")
+    return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
 
 
 @dataclass(frozen=True)
@@ -149,7 +145,7 @@ class OracleKind:
             module, _, name = self.config.partition(":")
             made = getattr(importlib.import_module(module), name)
             hints = get_type_hints(made, include_extras=True)
-            found = [_described(field, hints[field.name]) for field in fields(made) if _about(hints[field.name])]
+            found = [_described(field, hints[field.name]) for field in fields(made) if _help_of(hints[field.name])]
         return [*found, *self.more]
 
 
@@ -182,14 +178,14 @@ KINDS = {
 }
 
 
-def _about(hint: Any) -> str:
+def _help_of(hint: Any) -> str:
     """The text of `Annotated[type, text]`; fields without one are not for users."""
     return next((text for text in getattr(hint, "__metadata__", ()) if isinstance(text, str)), "")
 
 
 def _described(field: Any, hint: Any) -> ParameterDoc:
     default = "" if field.default in (MISSING, None) else str(field.default)
-    return ParameterDoc(field.name, _type_of(get_args(hint)[0]), default, _about(hint))
+    return ParameterDoc(field.name, _type_of(get_args(hint)[0]), default, _help_of(hint))
 
 
 def _type_of(hint: Any) -> str:

@@ -36,14 +36,14 @@ class BuildContext:
     purpose: str = ""  # by which probes of repeated runs are counted together
     growing: bool = False  # the data set will have more examples tomorrow, and the oracle is to stay the same
 
-    def config(self, made: type[Config], given: Mapping[str, Any]) -> Config:
-        """A configuration from the parameters, each read as the type of its field; `given` is not the user's to set."""
-        names = [field.name for field in fields(made) if field.name not in given]  # type: ignore[arg-type]
+    def config(self, made: type[Config], fixed: Mapping[str, Any]) -> Config:
+        """A configuration from the parameters, each read as the type of its field; `fixed` is not the user's to set."""
+        names = [field.name for field in fields(made) if field.name not in fixed]  # type: ignore[arg-type]
         for name in self.parameters:
             if name not in names:
                 raise OracleError(f"oracle {self.text!r}: unknown parameter {name!r}: choose among {', '.join(names)}")
         try:
-            return TypeAdapter(made).validate_python({**self.parameters, **given})
+            return TypeAdapter(made).validate_python({**self.parameters, **fixed})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             name, value = ".".join(map(str, problem["loc"])), problem["input"]
@@ -75,11 +75,9 @@ def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
     """What people should know about how these oracles see the data set."""
     with_both = sum(example.text is not None and example.image is not None for example in dataset.examples)
     blind = [text for text in oracles if text.startswith("contrastive")]
-    return (
-        [f"{blind[0]} looks at pictures only: the texts of {with_both:,} examples are not shown to it"]
-        if with_both and blind
-        else []
-    )
+    if not (with_both and blind):
+        return []
+    return [f"{blind[0]} looks at pictures only: the texts of {with_both:,} examples are not shown to it"]
 
 
 def _simulated(spec: BuildContext) -> Oracle:
@@ -154,15 +152,15 @@ def _openai(spec: BuildContext) -> Oracle:
 
     environment = spec.environment
     url = spec.parameters.get("base_url") or environment.openai_base_url
-    given: dict[str, Any] = {"model": spec.model, "api_key": environment.key_for(url or OPENAI_SERVER)}
+    fixed: dict[str, Any] = {"model": spec.model, "api_key": environment.key_for(url or OPENAI_SERVER)}
     if "base_url" not in spec.parameters and environment.openai_base_url:
-        given["base_url"] = environment.openai_base_url
+        fixed["base_url"] = environment.openai_base_url
     if "price" in spec.parameters:
-        given["price"] = parse_price(spec.parameters.pop("price"))
+        fixed["price"] = parse_price(spec.parameters.pop("price"))
     if "prices" in spec.parameters:
-        given["prices"] = read_prices(Path(spec.parameters.pop("prices")))
+        fixed["prices"] = read_prices(Path(spec.parameters.pop("prices")))
     remembered = Remembered(environment.cache / "servers.json")
-    return OpenAIOracle(spec.config(OpenAIConfig, given), remembered, spec.store, spec.budget, spec.purpose)
+    return OpenAIOracle(spec.config(OpenAIConfig, fixed), remembered, spec.store, spec.budget, spec.purpose)
 
 
 def _vlm(spec: BuildContext) -> Oracle:

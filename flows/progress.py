@@ -39,8 +39,8 @@ def recorded_run(
     display: Display | None = None,
 ) -> Iterator[ActiveRun]:
     """Begin a run in the store, and watch it. What waits for people ends with the status "waiting"."""
-    kept, who = settings.model_dump(mode="json"), str(oracle.identity)
-    with store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=who, settings=kept) as run:
+    chosen, who = settings.model_dump(mode="json"), str(oracle.identity)
+    with store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=who, settings=chosen) as run:
         run.pending = AnswersPending
         with watched(partial(store.costs.totals, run_id), oracle, display or SILENT):
             try:

@@ -133,14 +133,11 @@ StoreText = Annotated[str, AfterValidator(_store)]
 DatasetText = Annotated[str, AfterValidator(_dataset)]
 
 
-class FrozenSettings(BaseModel):
-    """Settings of a flow: the same model is the command line, the form in Prefect and what the results repeat."""
+class RunSettings(BaseModel):
+    """What every run on a data set is given: the same model is the command line, the form in Prefect and what the
+    results repeat."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class RunSettings(FrozenSettings):
-    """What every run on a data set is given."""
 
     dataset: DatasetText = Field(
         description="a folder of images or texts, a table (CSV, JSON, JSONL, Parquet), a zip or tar archive, or an "
@@ -197,8 +194,8 @@ def shows_settings(model: type[BaseModel]) -> Callable[[Function], Function]:
         parameters = [_parameter(name, field, hints[name]) for name, field in fields]
         returned = inspect.signature(function).return_annotation
         function.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
-        about = [f"    {name}: {field.description}" for name, field in fields]
-        function.__doc__ = "\n".join([function.__doc__ or "", "", "    Settings:", *about])
+        described = [f"    {name}: {field.description}" for name, field in fields]
+        function.__doc__ = "\n".join([function.__doc__ or "", "", "    Settings:", *described])
         return function
 
     return decorate
@@ -254,8 +251,8 @@ class PredictingSettings(OracleSettings):
 
     @model_validator(mode="after")
     def _only_with_agree(self) -> Self:
-        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves}
-        name = next((name for name, value in given.items() if value), None)
+        options = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves}
+        name = next((name for name, value in options.items() if value), None)
         if self.agree is None and name is not None:
             raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
         return self
@@ -382,8 +379,8 @@ class Environment:
 def _server_of(url: str) -> tuple[str, str, int] | None:
     """Scheme, host and port; None if the address cannot be read."""
     try:
-        parts = urlsplit(url)
-        port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+        address = urlsplit(url)
+        port = address.port or {"https": 443, "http": 80}[address.scheme]
     except (ValueError, KeyError):
         return None
-    return parts.scheme, parts.hostname or "", port
+    return address.scheme, address.hostname or "", port

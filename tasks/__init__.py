@@ -1,6 +1,4 @@
 """Prefect tasks: thin, one batch of questions each. The store is the only cache."""
 
-from tasks.elicit import elicit, probed
-from tasks.label import label, label_batch
-from tasks.publish import ProgressArtifact, announce_feature, publish, publish_enrichment
-from tasks.run_log import without_tracebacks
+from tasks.ask import elicit, label, label_batch, probed, without_tracebacks
+from tasks.publish import ProgressArtifact, publish, publish_enrichment

@@ -1,4 +1,4 @@
-"""What a run publishes to Prefect: artifacts, and an event for each feature that was found."""
+"""What a run publishes to Prefect as artifacts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
-from prefect.events import emit_event
 
 from reports.page import plain_markdown
 
@@ -57,14 +56,6 @@ class ProgressArtifact:
         if self._id is not None and (share >= 1 or time.monotonic() - self._updated > UPDATE_SECONDS):
             update_progress_artifact(self._id, progress=round(100 * share, 1), description=description)
             self._updated = time.monotonic()
-
-
-def announce_feature(dataset: str, name: str, payload: dict[str, Any]) -> None:
-    emit_event("twothirds.feature.found", resource=_resource(dataset), payload={"feature": name, **payload})
-
-
-def _resource(dataset: str) -> dict[str, str]:
-    return {"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset}
 
 
 @task(name="publish enrichment", task_run_name="publish enrichment {key}", cache_policy=NO_CACHE, persist_result=False)

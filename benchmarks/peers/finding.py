@@ -28,7 +28,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.peers.job import MODEL, PRICE
 from discovery import UNKNOWN, matches_with_truth
-from flows.discover import DiscoverSettings, prepare, run_discovery
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from models.prices import parse_price, read_usage, settled
 from sources import Dataset, Example, load_dataset
 from tests.support.fake_openai import WidelyReadServer

@@ -16,11 +16,12 @@ from flows.cli.errors import status_of
 from flows.cli.money import agreed_budget
 from flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
-from flows.compare import CompareSettings
-from flows.discover import DiscoverSettings
-from flows.enrich import EnrichSettings, RediscoverSettings
+from flows.compare.settings import CompareSettings
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import KINDS, OracleKind
+from flows.prefect_api.connection import starting_prefect
 from flows.settings import account_name, micro_of
 from models import in_usd
 
@@ -33,14 +34,12 @@ if TYPE_CHECKING:
 
 @takes(DiscoverSettings, positional="dataset", output=Paying)
 def discover(settings: DiscoverSettings, output: Paying) -> int:
-    from flows.prefect_api import starting_prefect
-
     with starting_prefect():
-        from flows.discover import prepare
+        from flows.discover.preparation import prepare
 
         prepared = prepare(settings, terminal_display(output.log))
         prepared.check_oracle()
-        from flows.discover import forecast_discovery
+        from flows.discover.forecast import forecast_discovery
 
         budget = agreed_budget(
             lambda: forecast_discovery(prepared),
@@ -49,7 +48,7 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
             display=prepared.display,
             oracles=(settings.oracle, settings.labeller, settings.people, settings.cheap),
         )
-    from flows.discover import run_flow
+    from flows.discover.flow import run_flow
 
     run = run_flow(prepared.with_budget(budget))
     if output.json:
@@ -61,15 +60,14 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
 
 @takes(EnrichSettings, positional="dataset", output=Paying)
 def enrich(settings: EnrichSettings, output: Paying) -> int:
-    from flows.prefect_api import starting_prefect
-
     with starting_prefect():
-        from flows.enrich import check, check_oracles
+        from flows.enrich.checks import check, check_oracles
 
         folder, _ = check(settings)
         display = terminal_display(output.log)
         check_oracles(settings, display)
-        from flows.enrich import forecast_enrichment, run_flow
+        from flows.enrich.flow import run_flow
+        from flows.enrich.forecast import forecast_enrichment
 
         budget = agreed_budget(
             lambda: forecast_enrichment(settings, display),
@@ -85,14 +83,13 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
 
 @takes(RediscoverSettings, positional="dataset", output=Paying)
 def rediscover(settings: RediscoverSettings, output: Paying) -> int:
-    from flows.prefect_api import starting_prefect
-
     with starting_prefect():
-        from flows.enrich import check_oracles
+        from flows.enrich.checks import check_oracles
 
         display = terminal_display(output.log)
         check_oracles(settings, display)
-        from flows.enrich import PROPOSALS, forecast_rediscovery, run_rediscover_flow
+        from flows.enrich.forecast import forecast_rediscovery
+        from flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
 
         budget = agreed_budget(
             lambda: forecast_rediscovery(settings, display),
@@ -110,14 +107,12 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
 
 @takes(CompareSettings, positional="dataset", output=Paying)
 def compare(settings: CompareSettings, output: Paying) -> int:
-    from flows.prefect_api import starting_prefect
-
     with starting_prefect():
-        from flows.compare import prepare_comparison
+        from flows.compare.preparation import prepare_comparison
 
         prepared = prepare_comparison(settings, terminal_display(output.log))
         prepared.check_oracles()
-        from flows.compare import forecast_comparison  # which imports Prefect
+        from flows.compare.forecast import forecast_comparison  # which imports Prefect
 
         budget = agreed_budget(
             lambda: forecast_comparison(prepared),
@@ -126,7 +121,7 @@ def compare(settings: CompareSettings, output: Paying) -> int:
             display=prepared.display,
             oracles=settings.oracles,
         )
-    from flows.compare import run_flow
+    from flows.compare.flow import run_flow
 
     result = run_flow(prepared.with_budget(budget))
     if output.json:
@@ -147,13 +142,14 @@ def serve(
     output: Output = PLAIN,  # noqa: ARG001
 ) -> None:
     """Keep a Prefect server running until Ctrl-C (the default)."""
-    from flows.prefect_api import PASSWORD, keep_server, prefect_environment, state_folder
+    from flows.prefect_api.environment import prefect_environment, state_folder
+    from flows.prefect_api.servers import PASSWORD, keep_server
 
     os.environ.update(prefect_environment())
-    with keep_server(state_folder(), port) as kept:
-        messages().print(f"Prefect answers at {kept.url}; runs from this account use it. Ctrl-C ends it.")
+    with keep_server(state_folder(), port) as running:
+        messages().print(f"Prefect answers at {running.url}; runs from this account use it. Ctrl-C ends it.")
         messages().print(
-            f"In a browser {kept.url.removesuffix('/api')} asks for the password in {state_folder() / PASSWORD}; "
+            f"In a browser {running.url.removesuffix('/api')} asks for the password in {state_folder() / PASSWORD}; "
             "workers and `prefect` need it in PREFECT_API_AUTH_STRING.",
             soft_wrap=True,
         )
@@ -163,7 +159,8 @@ def serve(
 @action(server, "server stop")
 def stop(*, output: Output = PLAIN) -> None:
     """Stop the server that runs have left in the background; it ends by itself too (TWOTHIRDS_SERVER_MINUTES)."""
-    from flows.prefect_api import state_folder, stop_background_servers
+    from flows.prefect_api.background import stop_background_servers
+    from flows.prefect_api.environment import state_folder
 
     stopped, used = stop_background_servers(state_folder())
     lines = [f"stopped {url}" for url in stopped] + [f"{url} goes on: a run uses it" for url in used]
@@ -219,10 +216,10 @@ def _lines_of_questions(summary: RunSummary) -> list[str]:
     from reports.drawing import plural
 
     lines = []
-    if each := summary.per_question:
-        usd = [in_usd(micro_of(amount)) for amount in (each.question_usd, each.label_usd, each.usd_per_feature)]
+    if found := summary.per_question:
+        usd = [in_usd(micro_of(amount)) for amount in (found.question_usd, found.label_usd, found.usd_per_feature)]
         money = f"; questions {usd[0]}, labels {usd[1]}, {usd[2]} per feature" if summary.cost_usd else ""
-        lines.append(f"{each.features:.1f} features per question, up to {each.most} asked for{money}")
+        lines.append(f"{found.features:.1f} features per question, up to {found.most} asked for{money}")
     if (same := summary.same) and same.features:
         lines.append(
             f"{plural(same.features, 'feature')} repeated in other words and not counted, by "
@@ -311,7 +308,7 @@ def steer_budget(
 
 
 def _enter(run: str, output: Output, command: str, **fields: Any) -> None:
-    from flows.serving import enter_command
+    from flows.serving.steer import enter_command
     from reports.run import LIVE, LiveRun
     from sources import Columns, DatasetError, load_dataset
 
@@ -324,8 +321,8 @@ def _enter(run: str, output: Output, command: str, **fields: Any) -> None:
         except DatasetError:
             return None
 
-    said = enter_command(folder, {"action": command, **fields}, account_name(), ids)
-    output.print({"command": command, **fields, "said": said}, [said])
+    answer = enter_command(folder, {"action": command, **fields}, account_name(), ids)
+    output.print({"command": command, **fields, "said": answer}, [answer])
 
 
 def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> None:

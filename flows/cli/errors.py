@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from flows.errors import UsageError
+from flows.prefect_api.endings import BUDGET, clean, ending_of, line_of
 
 if TYPE_CHECKING:
     from cyclopts import CycloptsError
@@ -18,22 +19,16 @@ _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false"}
 
 def explain(error: Exception) -> tuple[int, str]:
     """The exit status and the line."""
-    from flows.prefect_api import ending_of, line_of
-
     return ending_of(error).status, line_of(error)
 
 
 def status_of(stopped_because: str) -> int:
     """Of a run that has come to its end, by the reason that its summary names."""
-    from flows.prefect_api import BUDGET
-
     return BUDGET.status if stopped_because == "budget" else 0
 
 
 def log_line(level: str, message: str, **more: Any) -> None:
     """One JSON object on a line of stderr."""
-    from flows.prefect_api import clean
-
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"time": now, "level": level, "message": clean(message), **more}
     print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
@@ -49,14 +44,13 @@ def usage_error(error: CycloptsError) -> UsageError:
     if argument is not None:
         name = argument.name if argument.name.startswith("--") else argument.name.upper()
     if isinstance(error, cyclopts.UnknownOptionError):
-        given = error.token.keyword or error.token.value
+        word = error.token.keyword or error.token.value
         near = difflib.get_close_matches(
-            given, [name for argument in error.argument_collection for name in argument.names], n=1
+            word, [name for argument in error.argument_collection for name in argument.names], n=1
         )
-        return UsageError(f"unknown option {given}: {f'did you mean {near[0]}? ' if near else ''}{see}")
+        return UsageError(f"unknown option {word}: {f'did you mean {near[0]}? ' if near else ''}{see}")
     if isinstance(error, cyclopts.UnknownCommandError | cyclopts.UnusedCliTokensError) and error.unused_tokens:
-        commands = _commands_of(error)
-        if commands:
+        if commands := [name for name in error.app or () if not name.startswith("-")]:
             return UsageError(f"unknown command {error.unused_tokens[0]!r}: choose one of {', '.join(commands)}")
         return UsageError(f"{error.unused_tokens[0]!r} is one word too many: {see}")
     if isinstance(error, cyclopts.MissingArgumentError) and argument is not None:
@@ -67,8 +61,3 @@ def usage_error(error: CycloptsError) -> UsageError:
         expected = _EXPECTED.get(error.target_type, "another value") if error.target_type else "another value"
         return UsageError(f"{error.token.keyword or name} {error.token.value!r}: give {expected}")
     return UsageError(f"{error} ({see})")
-
-
-def _commands_of(error: CycloptsError) -> list[str]:
-    app = error.app
-    return [name for name in app if not name.startswith("-")] if app is not None else []

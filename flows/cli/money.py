@@ -27,9 +27,9 @@ from flows.cli.options import (
     takes,
 )
 from flows.cli.terminal import as_json, results, terminal_display
-from flows.compare import CompareSettings
-from flows.discover import DiscoverSettings
-from flows.enrich import EnrichSettings, RediscoverSettings
+from flows.compare.settings import CompareSettings
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import may_cost
 from flows.progress import Display
@@ -37,7 +37,7 @@ from models import MICRO, in_usd
 
 if TYPE_CHECKING:
     from flows.estimate import Estimate
-    from store import Cost, Store
+    from store import Cost
 
 estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
 
@@ -46,7 +46,8 @@ estimate = command_group("estimate", "estimate datasets/faces --oracle simulated
 @takes(DiscoverSettings, positional="dataset")
 def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
     """Say what a discovery will cost. For another command: estimate enrich, estimate compare …"""
-    from flows.discover import forecast_discovery, prepare
+    from flows.discover.forecast import forecast_discovery
+    from flows.discover.preparation import prepare
 
     display = terminal_display()
     prepared = prepare(settings, display)
@@ -59,7 +60,7 @@ def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
 @takes(EnrichSettings, positional="dataset")
 def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     """Say what the labels will cost that a table lacks."""
-    from flows.enrich import forecast_enrichment
+    from flows.enrich.forecast import forecast_enrichment
 
     _print_estimate(forecast_enrichment(settings, terminal_display()), output)
 
@@ -72,7 +73,7 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
 @takes(RediscoverSettings, positional="dataset")
 def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
     """Say what proposing new features will cost."""
-    from flows.enrich import forecast_rediscovery
+    from flows.enrich.forecast import forecast_rediscovery
 
     _print_estimate(forecast_rediscovery(settings, terminal_display()), output)
 
@@ -81,7 +82,8 @@ def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
 @takes(CompareSettings, positional="dataset")
 def estimate_compare(settings: CompareSettings, output: Output) -> None:
     """Say what a comparison of oracles will cost."""
-    from flows.compare import forecast_comparison, prepare_comparison
+    from flows.compare.forecast import forecast_comparison
+    from flows.compare.preparation import prepare_comparison
 
     display = terminal_display()
     prepared = prepare_comparison(settings, display)
@@ -132,9 +134,12 @@ def costs(
     output: StoreOutput = STORE,
 ) -> None:
     from flows.settings import open_store
+    from store import StoreError
 
     store = open_store(output.store, terminal_display())
-    rows = _cost_rows(store, run)
+    rows = store.costs.lines(Path(run).name if run else None)
+    if run and not rows:
+        raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
     if output.json:
         print(as_json(list(map(asdict, rows))))
     else:
@@ -205,15 +210,6 @@ def saved_by_sharing(rows: list[Cost]) -> str | None:
         f"{calls:,} questions shared {requests:,} requests for {in_usd(paid)}; "
         f"asked one by one they would have taken {calls - requests:,} requests more"
     )
-
-
-def _cost_rows(store: Store, which: str | None) -> list[Cost]:
-    from store import StoreError
-
-    rows = store.costs.lines(Path(which).name if which else None)
-    if which and not rows:
-        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
-    return rows
 
 
 def _print_costs(rows: list[Cost]) -> None:

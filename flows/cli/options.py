@@ -41,12 +41,12 @@ OUTPUT, MONEY = _GROUPS["Output"], _GROUPS["Money"]
 STORE_HELP = "URL or path of the store (default: TWOTHIRDS_STORE, or your own)"
 
 
-def option(metavar: str, about: str) -> Parameter:
-    return Parameter(help=about, metavar=metavar, negative="")
+def option(metavar: str, meaning: str) -> Parameter:
+    return Parameter(help=meaning, metavar=metavar, negative="")
 
 
-def flag(about: str) -> Parameter:
-    return Parameter(help=about, negative="", show_default=False)
+def flag(meaning: str) -> Parameter:
+    return Parameter(help=meaning, negative="", show_default=False)
 
 
 def command_group(name: str, example: str, usage: str | None = None) -> App:
@@ -62,8 +62,8 @@ def command_group(name: str, example: str, usage: str | None = None) -> App:
 
 def action(app: App, example: str, **more: Any) -> Callable[[Function], Function]:
     """Adds an action, which the help lists below those added before."""
-    about, place = f"example: python -m flows {example}", sum(1 for _ in app)
-    return lambda run: app.command(run, help_epilogue=about, sort_key=place, **more)
+    epilogue, place = f"example: python -m flows {example}", sum(1 for _ in app)
+    return lambda run: app.command(run, help_epilogue=epilogue, sort_key=place, **more)
 
 
 WhichLabels = Annotated[Literal["doubtful", "disputed"], option("WHICH", "doubtful, or only disputed ones")]
@@ -117,7 +117,7 @@ class Paying(Output):
         """With the figures written at its end, however it ends."""
         if self.metrics is None:
             return command(settings, self)
-        from flows.prefect_api import writing_metrics
+        from flows.prefect_api.metrics_file import writing_metrics
 
         with writing_metrics(self.metrics, settings, command.__name__) as ended:
             ended.status = command(settings, self) or 0
@@ -139,10 +139,6 @@ class Changing(Output):
 PLAIN, STORE, CHANGING, PAYING = Output(), StoreOutput(), Changing(), Paying()
 
 
-def group_of(name: str) -> Group:
-    return _GROUPS[next((title for title, names in GROUPS.items() if name in names), "Advanced")]
-
-
 def takes(
     model: type[Settings], positional: str = "", output: type[Output] = Output
 ) -> Callable[[Callable[[Settings, Any], int | None]], Callable[..., int | None]]:
@@ -150,8 +146,8 @@ def takes(
     order = [positional, *(name for names in GROUPS.values() for name in names), *model.model_fields]
     named = sorted(model.model_fields.items(), key=lambda item: order.index(item[0]))
     parameters = [_parameter(name, field, first=name == positional) for name, field in named]
-    about = "repeat the settings of a run.json; other options override them"
-    config = Annotated[str | None, option("FILE", about), Parameter(group=OUTPUT)]
+    meaning = "repeat the settings of a run.json; other options override them"
+    config = Annotated[str | None, option("FILE", meaning), Parameter(group=OUTPUT)]
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters.append(inspect.Parameter("config", keyword, annotation=config, default=None))
     parameters.append(inspect.Parameter("output", keyword, annotation=output, default=output()))
@@ -159,9 +155,9 @@ def takes(
 
     def decorate(run: Callable[[Settings, Any], int | None]) -> Callable[..., int | None]:
         def command(*words: Any, **options: Any) -> int | None:
-            given = signature.bind(*words, **options).arguments
-            chosen: Output = given.get("output", output())
-            return chosen.run(run, read_options(given, model, positional))
+            arguments = signature.bind(*words, **options).arguments
+            chosen: Output = arguments.get("output", output())
+            return chosen.run(run, read_options(arguments, model, positional))
 
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__doc__, command.__name__ = run.__doc__, run.__name__
@@ -172,26 +168,27 @@ def takes(
 
 def _parameter(name: str, field: FieldInfo, *, first: bool) -> inspect.Parameter:
     """Values stay text: the model reads them, so that its messages are the same everywhere."""
-    about, made = field.description or "", Parameter(group=group_of(name))
+    title = next((title for title, names in GROUPS.items() if name in names), "Advanced")
+    meaning, made = field.description or "", Parameter(group=_GROUPS[title])
     metavar = "|".join(choices_of(field.annotation)) or name.upper().replace("_", "-")
     kind: Any = inspect.Parameter.POSITIONAL_ONLY if first else inspect.Parameter.KEYWORD_ONLY
     annotation: Any
     if field.annotation in (bool, bool | None):
-        annotation = Annotated[bool | None, made, Parameter(help=about)]
+        annotation = Annotated[bool | None, made, Parameter(help=meaning)]
     elif get_origin(field.annotation) is tuple:
         annotation = Annotated[
-            list[str] | None, made, option(f"{metavar[:-1]}…", about), Parameter(consume_multiple=True)
+            list[str] | None, made, option(f"{metavar[:-1]}…", meaning), Parameter(consume_multiple=True)
         ]
     else:
-        about += "" if field.default in (None, PydanticUndefined) else f" (default: {field.default})"
-        annotation = Annotated[str | None, made, option(metavar, about)]
+        meaning += "" if field.default in (None, PydanticUndefined) else f" (default: {field.default})"
+        annotation = Annotated[str | None, made, option(metavar, meaning)]
     return inspect.Parameter(name, kind, annotation=annotation, default=None)
 
 
-def read_options(given: Mapping[str, Any], model: type[Settings], positional: str = "") -> Settings:
+def read_options(arguments: Mapping[str, Any], model: type[Settings], positional: str = "") -> Settings:
     """The model from --config, overridden by what was given on the command line."""
-    values = _from_config(given["config"]) if given.get("config") is not None else {}
-    values |= {name: given[name] for name in model.model_fields if given.get(name) is not None}
+    values = _from_config(arguments["config"]) if arguments.get("config") is not None else {}
+    values |= {name: arguments[name] for name in model.model_fields if arguments.get(name) is not None}
     try:
         return model.model_validate(values)
     except ValidationError as error:

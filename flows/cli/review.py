@@ -44,19 +44,18 @@ def serve(
     output: StoreOutput = STORE,
 ) -> None:
     """Serve the page on which people answer (the default)."""
-    from flows.reviewing import PageSettings, invite
-    from flows.reviewing import serve as serve_page
+    from flows.reviewing import page
 
     opened = open_store(output.store)
-    settings = PageSettings(
+    settings = page.PageSettings(
         host=host, port=port, base_url=base_url, queue=queue, page_size=page_size,
         lease_minutes=lease_minutes, checks=checks, repeats=repeats, pass_mark=pass_mark, training=training,
     )  # fmt: skip
     _say(f"the page answers at {settings.address}; Ctrl-C ends it")
     where = f" --store {output.store}" if output.store else ""
     _say(f"invite people with: python -m flows review invite NAME{where}")
-    _say(f"overview: {invite(opened, 'admin', days=days, admin=True, address=settings.address)}")
-    serve_page(opened, settings)
+    _say(f"overview: {page.invite(opened, 'admin', days=days, admin=True, address=settings.address)}")
+    page.serve(opened, settings)
     _say("the page has ended: every answer is kept; run the same command again to go on")
 
 
@@ -72,14 +71,13 @@ def invite(
     output: StoreOutput = STORE,
 ) -> None:
     """Print a link for each person who may answer."""
-    from flows.reviewing import invite as make_link
-    from flows.reviewing import is_running
+    from flows.reviewing import page
 
     opened, by = _named("invite", names, output.store), account_name() if sender is None else sender
-    links = {name: make_link(opened, name, days=days, admin=admin, address=base_url, by=by) for name in names}
+    links = {name: page.invite(opened, name, days=days, admin=admin, address=base_url, by=by) for name in names}
     lines = [link if len(links) == 1 else f"{name}: {link}" for name, link in links.items()]
     output.print(links, lines)
-    if base_url is None and not is_running(opened):
+    if base_url is None and not page.is_running(opened):
         where = f" --store {output.store}" if output.store else ""
         _say(f"the page is not running, and the links work only while it is: python -m flows review{where}")
 
@@ -87,20 +85,20 @@ def invite(
 @action(review, "review revoke Ann")
 def revoke(*names: People, output: StoreOutput = STORE) -> None:
     """End the invitations of people."""
-    from flows.reviewing import revoke as end_invitations
+    from flows.reviewing import page
 
     opened = _named("revoke", names, output.store)
-    ended = {name: end_invitations(opened, name) for name in names}
+    ended = {name: page.revoke(opened, name) for name in names}
     output.print(ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()])
 
 
 @action(review, "review withdraw Ann --yes")
 def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> None:
     """Set aside all answers of people, and take back the features that only they have named."""
-    from flows.reviewing import withdraw as set_aside
+    from flows.reviewing import page
 
     opened = _named("withdraw", names, output.store)
-    effects = {name: set_aside(opened, name, really=yes) for name in names}
+    effects = {name: page.withdraw(opened, name, really=yes) for name in names}
     lines = [
         f"{name}: {effect.answers} answers set aside, {effect.reopened} questions asked again of others, "
         f"{effect.used} answers used by runs; features taken back: {', '.join(effect.features) or 'none'}"
@@ -126,11 +124,11 @@ def status(*, output: StoreOutput = STORE) -> None:
 @action(review, "review export answers.csv")
 def export(file: Annotated[str, option("FILE", "the CSV file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Write all answers of people to a CSV file."""
-    from flows.reviewing import export as write_answers
+    from flows.reviewing import page
 
     path = Path(file)
     try:
-        write_answers(open_store(output.store), path)
+        page.export(open_store(output.store), path)
     except OSError as error:
         remedy = "give a file in a folder that can be written"
         raise UsageError(f"cannot write {path} ({error.strerror}): {remedy}") from None
@@ -150,7 +148,7 @@ def checks(
     output: StoreOutput = STORE,
 ) -> None:
     """Add attention checks: labels whose answer is known."""
-    from flows.reviewing import add_checks
+    from flows.reviewing.page import add_checks
     from sources import Columns
 
     columns = Columns(id_column, text_column, image_column)
@@ -180,8 +178,9 @@ def publish(
     output: StoreOutput = STORE,
 ) -> None:
     """Post the questions that wait as paid tasks."""
-    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS, PRODUCTION, SANDBOX, HitTerms, plan_tasks
-    from flows.reviewing import publish as post
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
+    from flows.reviewing.mturk import publish as post
+    from flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
 
     if not mturk:
         raise UsageError("review publish: say where: --mturk")
@@ -218,10 +217,9 @@ def collect(
     output: StoreOutput = STORE,
 ) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
-    from flows.reviewing import PRODUCTION, SANDBOX, resume
-    from flows.reviewing import collect as take_in
+    from flows.reviewing import mturk, page
 
-    opened, market = open_store(output.store), PRODUCTION if production else SANDBOX
+    opened, market = open_store(output.store), mturk.PRODUCTION if production else mturk.SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None
     if amount is not None and (amount <= 0 or amount != round(amount, 2)):
         raise UsageError(f"--bonus {bonus}: give whole cents, at least 0.01")
@@ -229,9 +227,9 @@ def collect(
         people = sum(hit.terms["people"] for hit in opened.queue.mturk.hits() if hit.terms["market"] == market.name)
         print(f"a bonus of {amount:.2f} USD each for at most {people} assignments: add --yes to pay it")
         return
-    result = take_in(opened, client_of(market.endpoint), market.name, bonus=amount)
+    result = mturk.collect(opened, client_of(market.endpoint), market.name, bonus=amount)
     if opened.queue.waits.ready_runs():
-        resume(opened.queue)
+        page.resume(opened.queue)
     output.print(vars(result), result.lines())
 
 
@@ -252,8 +250,8 @@ def studio(
 ) -> None:
     """Runs, their features and labels, and the review in one place. Open the link that it prints; invite editors and
     reviewers from there."""
-    from flows.reviewing import PageSettings
-    from flows.serving import StudioSettings, owner_link, serve_studio
+    from flows.reviewing.page import PageSettings
+    from flows.serving.app import StudioSettings, owner_link, serve_studio
 
     opened = open_store(output.store)
     page = PageSettings(host=host, port=port, base_url=base_url)

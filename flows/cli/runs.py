@@ -46,10 +46,9 @@ def report(
 ) -> None:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
-    from flows.runs import describe, page_lines
-    from flows.runs import report as write_report
+    from flows import runs
 
-    page = write_report(
+    page = runs.report(
         _run_of(run),
         dataset=dataset,
         out=Path(out) if out else None,
@@ -61,7 +60,7 @@ def report(
         plain=plain,
         display=terminal_display(),
     )
-    output.print(describe(page), page_lines(page))
+    output.print(runs.describe(page), runs.page_lines(page))
 
 
 def export(

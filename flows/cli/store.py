@@ -69,9 +69,9 @@ def prune(
             for page in opened.housekeeping.replies(before) if only != "runs" else ():
                 texts += len(page)
                 # Labels that came in one reply are kept together, with its text once.
-                size += sum(len(raw.encode()) for _, _, raw in {(one.table, one.id, one.raw) for one in page})
+                size += sum(len(raw.encode()) for _, _, raw in {(reply.table, reply.id, reply.raw) for reply in page})
                 if yes and page:
-                    keep([{"reply": one._asdict()} for one in page])
+                    keep([{"reply": reply._asdict()} for reply in page])
                     opened.housekeeping.remove_replies(page)
                 display.update(texts, f"{size / 1e6:,.1f} MB")
         runs = opened.housekeeping.idle_runs(before) if only != "replies" else []
@@ -80,8 +80,8 @@ def prune(
             f"{plural(len(runs), 'run')} ended more than {older:g} days ago that asked and used nothing",
         ]
         if yes:
-            keep([{"run": one} for one in runs])
-            opened.housekeeping.remove_runs([one["id"] for one in runs])
+            keep([{"run": run} for run in runs])
+            opened.housekeeping.remove_runs([run["id"] for run in runs])
             with display.waiting("giving the space back"):
                 smaller = opened.housekeeping.give_back_space()
             lines.append("removed" if smaller else "removed; the file gets smaller by a prune while no run is writing")
@@ -143,11 +143,11 @@ def settle(
             raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
         found = opened.settlements.unsettled(which)
         lines = [
-            f"{one.name} {short_id(one.run_id)}, {one.oracle}, {one.kind}: {plural(one.calls, 'question')}, "
-            f"at most {in_usd(one.micro, 6)}"
-            for one in found
+            f"{entry.name} {short_id(entry.run_id)}, {entry.oracle}, {entry.kind}: {plural(entry.calls, 'question')}, "
+            f"at most {in_usd(entry.micro, 6)}"
+            for entry in found
         ]
-        data: dict[str, Any] = {"unknown": [one._asdict() for one in found]}
+        data: dict[str, Any] = {"unknown": [cost._asdict() for cost in found]}
         if settles:
             done = opened.settlements.settle(which, cost, because or "")
             lines.append(f"{plural(done.calls, 'question')} settled at {in_usd(cost, 6)}, kept with the reason")

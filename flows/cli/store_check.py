@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from flows.progress import SILENT, Display
-from flows.reviewing import claim_keys
+from flows.reviewing.mturk import claim_keys
 from models import NO_QUESTION, Answer, in_usd, stored_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest
@@ -41,9 +41,9 @@ class CheckResult:
     @property
     def size_line(self) -> str:
         kinds = sorted(self.sizes.items(), key=lambda stored: -stored[1])
-        parts = ", ".join(f"{kind} {size / 1e6:,.1f}" for kind, size in kinds if size)
+        sizes = ", ".join(f"{kind} {size / 1e6:,.1f}" for kind, size in kinds if size)
         replies = f"; {self.replies:,} answers have raw replies, which store prune can remove" if self.replies else ""
-        return f"size {sum(self.sizes.values()) / 1e6:,.1f} MB: {parts}{replies}"
+        return f"size {sum(self.sizes.values()) / 1e6:,.1f} MB: {sizes}{replies}"
 
     def say_how_many_more(self) -> None:
         for kind, count in self._counts.items():

@@ -93,9 +93,9 @@ class PlainHelp(PlainFormatter):
         if panel.entries:
             console.print()
 
-    def _print_entry(self, name: str, about: str, console: Console) -> None:
+    def _print_entry(self, name: str, meaning: str, console: Console) -> None:
         column, width = " " * HELP_INDENT, max(console.width, 2 * HELP_INDENT)
-        lines = textwrap.wrap(" ".join(about.split()), width, initial_indent=column, subsequent_indent=column)
+        lines = textwrap.wrap(" ".join(meaning.split()), width, initial_indent=column, subsequent_indent=column)
         if len(name) + 4 <= HELP_INDENT and lines:
             lines[0] = f"  {name}".ljust(HELP_INDENT) + lines[0][HELP_INDENT:]
         else:

@@ -11,8 +11,10 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from flows.compare.preparation import ComparedOracle, PreparedComparison
-from flows.discover import Outcome, StopReason, run_discovery
-from flows.progress import Display, recorded_run, recording
+from flows.discover.findings import StopReason
+from flows.discover.flow import run_discovery
+from flows.discover.outcome import Outcome
+from flows.progress import recorded_run, recording
 from models import (
     MICRO,
     Answer,
@@ -33,14 +35,11 @@ from models import (
 from models.people import RecordedVotes
 from reports.compare import Discovered, Named, Rater
 
+SHOW_SECONDS = 0.2  # between two counts of votes
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
 
 CompareTask = Callable[[Panel, list[Compare]], Elicited]
 LabelTask = Callable[[Panel, list[Feature]], Labelled]
-
-
-def plain_compare(panel: Panel, questions: list[Compare]) -> Elicited:
-    return panel.compare(questions)
 
 
 def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
@@ -92,10 +91,10 @@ class Asking:
 
     def rater(self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None) -> Rater:
         prepared, paid = self.prepared, 0
-        if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
+        if isinstance(asked.oracle, RecordedVotes):  # stored already, and nothing is spent now
             compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
         else:
-            with self._kept(asked) as recorded:
+            with self._recording(asked) as recorded:
                 compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
             paid = recorded.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
@@ -119,7 +118,7 @@ class Asking:
         )
 
     @contextmanager
-    def _kept(self, asked: ComparedOracle) -> Iterator[Recorded]:
+    def _recording(self, asked: ComparedOracle) -> Iterator[Recorded]:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}"))
@@ -153,9 +152,17 @@ class Asking:
         prepared = self.prepared
         writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
         rows = prepared.people_rows if asked.people else range(len(prepared.examples))
-        shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer, prepared.display)
-        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
-        with prepared.display.counting(shown.total, "votes"):
+        total, shown_at = len(features) * len(rows) * asked.votes, time.monotonic()
+
+        def write(answer: Answer) -> None:
+            nonlocal shown_at
+            writer.write(answer)
+            if time.monotonic() - shown_at > SHOW_SECONDS:
+                shown_at = time.monotonic()
+                prepared.display.update(writer.answers, asked.name)
+
+        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, write)
+        with prepared.display.counting(total, "votes"):
             for batch in batches_of(features, len(rows), asked.votes):
                 labelled = self.label(poll, batch)
                 self._note(asked, labelled.stopped)
@@ -171,21 +178,6 @@ class Asking:
             self.pending.append(stopped)
         elif stopped is not None:
             self.stopped.setdefault(asked.name, stopped)
-
-
-class _Counted:
-    """Writes answers to the sheet and shows, now and then, how far it is."""
-
-    def __init__(self, name: str, total: int, writer: SheetWriter, display: Display) -> None:
-        self.total = total
-        self._name, self._writer, self._display = name, writer, display
-        self._shown = time.monotonic()
-
-    def write(self, answer: Answer) -> None:
-        self._writer.write(answer)
-        if time.monotonic() - self._shown > 0.2:
-            self._shown = time.monotonic()
-            self._display.update(self._writer.answers, self._name)
 
 
 def waits_for(pending: list[AnswersPending]) -> AnswersPending:

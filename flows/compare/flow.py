@@ -12,15 +12,18 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
+from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
-from flows.discover import StopReason, as_rows
+from flows.discover.findings import StopReason
+from flows.discover.preparation import as_rows
 from flows.oracle_specs import OracleSpec
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
-from flows.reviewing import suspend
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
+from flows.reviewing.suspension import suspend
 from flows.settings import micro_of, served_at
-from models import AnswersPending, OracleLost, connect, in_usd
+from models import AnswersPending, OracleLost, Panel, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
 from reports.drawing import plural
 from tasks import elicit, label, probed, publish
@@ -41,7 +44,7 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
 def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
     prepared, name = replace(prepared, display=history.display), prepared.dataset.name
-    run_id, kept = history.run_id, prepared.settings.model_dump(mode="json")
+    run_id, settings = history.run_id, prepared.settings.model_dump(mode="json")
     history.log(
         f"starts: {prepared.settings.dataset} with {', '.join(prepared.settings.oracles)}",
         f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
@@ -54,14 +57,14 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
         suspend(history, name, prepared.store, run_id, pending)
         raise
     with prepared.display.waiting("writing the page"):
-        page = write_comparison(comparison, prepared.folder, prepared.dataset, kept)
+        page = write_comparison(comparison, prepared.folder, prepared.dataset, settings)
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.display)
     rows = summary_rows(comparison)
     verdict = verdict_of(comparison)
     link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
-    key, about = artifact_key("comparison", name), f"Oracles compared on {name}"
-    history.tell(publish, key, rows, about, link=link, report=report)
+    key, title = artifact_key("comparison", name), f"Oracles compared on {name}"
+    history.tell(publish, key, rows, title, link=link, report=report)
     for rater in comparison.study.raters:
         if rater.lost:
             raise OracleLost.leaving(prepared.folder, rater.stopped)
@@ -78,7 +81,7 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
 
 
 def run_comparison(
-    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
+    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = Panel.compare, label: LabelTask = plain_label
 ) -> OracleComparison:
     """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     for oracle in prepared.built:

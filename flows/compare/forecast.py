@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flows.compare.ask_oracles import batches_of
 from flows.compare.preparation import PreparedComparison, people_of
-from flows.discover import price_of
+from flows.discover.forecast import price_of
 from flows.estimate import Asked, Chances, Estimate, Measuring, Pricing, draw, made_up_features, unanswered_by
 from models import Label
 from models.people import RecordedVotes

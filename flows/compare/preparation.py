@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind, same_name
 from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
-from flows.discover import RUNS, DiscoverSettings, Prepared, read_features
+from flows.discover.known import read_features
+from flows.discover.preparation import RUNS, Prepared
+from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on
@@ -66,7 +68,12 @@ class PreparedComparison:
 
     @cached_property
     def oracles(self) -> list[ComparedOracle]:
-        return _asked(self.settings, self.built)
+        settings, people = self.settings, people_of(self.settings)
+        names = told_apart([str(oracle.identity) for oracle in self.built], settings.oracles)
+        return [
+            ComparedOracle(index, name, oracle, settings.votes_of(index), index == people)
+            for index, (name, oracle) in enumerate(zip(names, self.built, strict=True))
+        ]
 
     @cached_property
     def folder(self) -> Path:
@@ -80,11 +87,11 @@ class PreparedComparison:
     def check_folder(self) -> None:
         """Raises RunError where writing the folder would destroy another comparison."""
         check_writable(self.folder)
-        kept = {} if self.settings.replace else read_settings(self.folder)
-        given = self.settings.model_dump(mode="json", exclude=NOT_DECIDING)
-        other = next((name for name, value in given.items() if name in kept and kept[name] != value), None)
+        earlier = {} if self.settings.replace else read_settings(self.folder)
+        settings = self.settings.model_dump(mode="json", exclude=NOT_DECIDING)
+        other = next((name for name, value in settings.items() if name in earlier and earlier[name] != value), None)
         if other is not None:
-            difference = f"{other.replace('_', '-')} {kept[other]}"
+            difference = f"{other.replace('_', '-')} {earlier[other]}"
             raise RunError(
                 f"{self.folder} holds another comparison ({difference}): give another folder with --out, or "
                 "overwrite it with --replace"
@@ -93,8 +100,8 @@ class PreparedComparison:
     @cached_property
     def origin(self) -> str:
         """Where the features come from."""
-        if (given := self.settings.features) is not None:
-            return f"from {Path(given).name}" if os.path.exists(given) else "given by hand"
+        if (source := self.settings.features) is not None:
+            return f"from {Path(source).name}" if os.path.exists(source) else "given by hand"
         voted = next((oracle for oracle in self.built if isinstance(oracle, RecordedVotes) and oracle.features), None)
         return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 
@@ -214,15 +221,6 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     if out is not None:
         prepared.check_folder()
     return prepared
-
-
-def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:
-    names = told_apart([str(oracle.identity) for oracle in built], settings.oracles)
-    people = people_of(settings)
-    return [
-        ComparedOracle(index, name, oracle, settings.votes_of(index), index == people)
-        for index, (name, oracle) in enumerate(zip(names, built, strict=True))
-    ]
 
 
 def told_apart(short: Sequence[str], texts: Sequence[str]) -> list[str]:

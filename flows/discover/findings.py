@@ -114,8 +114,8 @@ class Finding:
         shown = next((named.shown for named in self.answer.features if named.feature == self.feature), ())
         if not shown:
             return NOTHING_SEEN
-        said = [(self.labels[row], place in shown) for place, row in enumerate(self.asked)]
-        known = [bool((label == 1) != has) for label, has in said if label != UNKNOWN]
+        labels = [(self.labels[row], place in shown) for place, row in enumerate(self.asked)]
+        known = [bool((label == 1) != has) for label, has in labels if label != UNKNOWN]
         return LabelNoise(len(known), sum(known)) if known else NOTHING_SEEN
 
     @property
@@ -136,9 +136,9 @@ class Finding:
         if self.comparison.kind is Kind.GROUPS:
             left, right = (self.labels[list(side)] == 1 for side in (self.comparison.examples, self.comparison.without))
             return bool(differs_clearly(left, right))
-        ones = int((self.labels[list(self.comparison.examples)] == 1).sum())
+        positives = int((self.labels[list(self.comparison.examples)] == 1).sum())
         none_without = not (self.labels[list(self.comparison.without)] == 1).any()
-        return none_without and ones == _ONES.get(self.comparison.kind, len(self.comparison.examples))
+        return none_without and positives == _ONES.get(self.comparison.kind, len(self.comparison.examples))
 
 
 _ONES = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}
@@ -149,7 +149,7 @@ class Progress:
     """What the loop knows after a round; the display and the artifacts read it."""
 
     queries: int = 0
-    given: list[KnownFeature] = field(default_factory=list)
+    known_features: list[KnownFeature] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
     asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
@@ -196,7 +196,7 @@ class Progress:
     @property
     def known(self) -> list[KnownFeature | Finding]:
         """All features, those given first."""
-        return [*self.given, *self.findings]
+        return [*self.known_features, *self.findings]
 
     @property
     def interesting_distinct(self) -> int:

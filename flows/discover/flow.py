@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -11,19 +12,25 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from discovery import LOOK_EVERY
 from flows.discover.findings import Finding, Progress, StopReason
 from flows.discover.forecast import forecast_discovery
-from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRemaining
+from flows.discover.live.log import LiveLog
+from flows.discover.live.steered_loop import SteeredLoop
+from flows.discover.live.steering import Steering, WatchedRemaining
 from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.preparation import Prepared, prepare
-from flows.discover.remaining import PredictedRemaining, label_rest, predict_remaining
+from flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
 from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import may_cost
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
+from flows.prefect_api.connection import starting_prefect
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
 from flows.progress import display_for_python, recorded_run, recording
-from flows.reviewing import suspend, wait_for_people
+from flows.reviewing.suspension import suspend, wait_for_people
 from flows.settings import micro_of, served_at, shows_settings
 from models import (
     AnswersPending,
@@ -43,9 +50,9 @@ from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of
 from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
-from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
+from tasks import ProgressArtifact, elicit, label, probed, publish
 
-__all__ = ["Run", "discover", "discover_flow"]
+CompareTask = Callable[[Panel, list[Any]], Elicited]
 
 
 @flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
@@ -62,7 +69,7 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
 
 def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
-    prepared = prepared.showing(history.display)
+    prepared = replace(prepared, display=history.display)
     name, queries = prepared.dataset.name, prepared.settings.queries
     history.log(f"starts: {prepared.settings.dataset} with {prepared.settings.oracle}", plan_of(prepared))
     artifact: ProgressArtifact | None = history.tell(ProgressArtifact, f"{queries} queries on {name}")
@@ -74,13 +81,13 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     def publish_round(progress: Progress, found: list[Finding]) -> None:
         show(progress.queries / queries, progress)
         for finding in found:
-            positives = int((finding.labels == 1).sum())
-            history.tell(announce_feature, name, finding.feature.name, {"positives": positives})
+            feature, positives = finding.feature.name, int((finding.labels == 1).sum())
+            history.emit("twothirds.feature.found", name, f"found {feature}", feature=feature, positives=positives)
 
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
     history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))
     if stored := prepared.store.answers.count(prepared.scope):
-        prepared.display.say(f"kept {stored:,} answers")
+        prepared.display.say(f"{stored:,} answers are stored already")
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
     except AnswersPending as pending:
@@ -114,9 +121,9 @@ def plan_of(prepared: Prepared) -> str:
     plan += f"{plural(settings.votes, 'vote')} per label"
     if settings.label_every:
         plan += f", labels after every {settings.label_every} queries"
-    if rest := len(prepared.rest):
-        what = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
-        plan += f"; {plural(rest, 'example')} more {what or 'left out'}"
+    if remaining := len(prepared.remaining):
+        use = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
+        plan += f"; {plural(remaining, 'example')} more {use or 'left out'}"
     budget = settings.budget_micro
     return plan + ("; no budget" if budget is None else f"; budget {in_usd(budget)}, earlier attempts included")
 
@@ -142,8 +149,8 @@ def run_discovery(
     prepared: Prepared,
     *,
     run_id: str,
-    compare: Callable[[Panel, list[Any]], Elicited] = Panel.compare,
-    label: Callable[[Panel, list[Feature]], Labelled] = Panel.label,
+    compare: CompareTask = Panel.compare,
+    label: LabelTask = Panel.label,
     on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
 ) -> Outcome:
     """The whole discovery as plain Python; the flow passes tasks, tests and benchmarks nothing."""
@@ -180,7 +187,7 @@ def run_discovery(
             display.say(line)
         reached = LiveRun(prepared.folder / LIVE).reached(prepared.scope)
 
-        with LiveLog(prepared.folder, _about(prepared, run_id) | {"reached": reached}) as live:
+        with LiveLog(prepared.folder, _begun(prepared, run_id) | {"reached": reached}) as live:
 
             def show(progress: Progress, found: list[Finding]) -> None:
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
@@ -193,8 +200,8 @@ def run_discovery(
             loop = _loop(prepared, asked, *_shown(live, compare, label))
             with display.counting(settings.queries, "queries"):
                 progress = loop.run(show)
-            watched = WatchedRemaining(len(prepared.rest), steering, loop, live, lambda: spent.cost)
-            rest, predicted = _label_others(prepared, asked, progress, label, first, watched)
+            watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: spent.cost)
+            ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
             live.end(progress)
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
@@ -207,12 +214,12 @@ def run_discovery(
             run_id=run_id,
             seconds=round(time.monotonic() - started, 1),
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            rest=rest,
+            remaining=ballots,
             in_all=store.costs.totals_of_scope(prepared.scope),
             warnings=warnings,
             target=prepared.target,
             predicted=predicted,
-            given=prepared.given,
+            known=prepared.known,
             cheap=first,
             steered=steering.applied,
         )
@@ -227,12 +234,12 @@ def _label_others(
     prepared: Prepared,
     oracle: Oracle,
     progress: Progress,
-    label: Labelling,
+    label: LabelTask,
     first: Oracle | None,
     watched: WatchedRemaining,
 ) -> tuple[list[Ballot], PredictedRemaining | None]:
     """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
-    if progress.stopped is StopReason.STOPPED or not prepared.rest:
+    if progress.stopped is StopReason.STOPPED or not prepared.remaining:
         return [], None
     if prepared.settings.agree is not None:
         with watched:
@@ -243,11 +250,7 @@ def _label_others(
     return [], None
 
 
-Comparing = Callable[[Panel, list[Any]], Elicited]
-Labelling = Callable[[Panel, list[Feature]], Labelled]
-
-
-def _shown(live: LiveLog, compare: Comparing, label: Labelling) -> tuple[Comparing, Labelling]:
+def _shown(live: LiveLog, compare: CompareTask, label: LabelTask) -> tuple[CompareTask, LabelTask]:
     """The same, with what is asked shown before it is."""
 
     def comparing(panel: Panel, questions: list[Any]) -> Elicited:
@@ -261,7 +264,7 @@ def _shown(live: LiveLog, compare: Comparing, label: Labelling) -> tuple[Compari
     return comparing, labelling
 
 
-def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
+def _begun(prepared: Prepared, run_id: str) -> dict[str, Any]:
     """What a page that follows the run must know to show it."""
     settings = prepared.settings
     return {
@@ -271,18 +274,13 @@ def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
         "oracle": without_paths(str(prepared.oracle.identity)),
         "queries": settings.queries,
         "compared": len(prepared.compared),
-        "compared_ids": None if prepared.compares_all else [one.id for one in prepared.compared],
+        "compared_ids": [example.id for example in prepared.compared] if prepared.remaining else None,
         "budget_usd": None if settings.budget is None else float(settings.budget),
         "settings": settings.model_dump(mode="json"),
     }
 
 
-def _loop(
-    prepared: Prepared,
-    oracle: Oracle,
-    compare: Callable[[Panel, list[Any]], Elicited],
-    label: Callable[[Panel, list[Feature]], Labelled],
-) -> SteeredLoop:
+def _loop(prepared: Prepared, oracle: Oracle, compare: CompareTask, label: LabelTask) -> SteeredLoop:
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     limits = Limits(
@@ -295,7 +293,16 @@ def _loop(
         exemplars=settings.exemplars,
         label_every=settings.label_every,
     )
-    screening = Screening.with_label(settings.look, settings.seed, panel, label, prepared.labelled, settings.look_every)
+    screening = None
+    if settings.look:
+        screening = Screening(
+            n=len(panel.examples),
+            labelled=prepared.labelled,
+            first=settings.look,
+            seed=settings.seed,
+            label=lambda features, rows: label(panel.part(rows), features),
+            every=settings.look_every or LOOK_EVERY,
+        )
     closeness = sentence_closeness()
     duplicates = DuplicateCheck(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     return SteeredLoop(
@@ -307,7 +314,7 @@ def _loop(
         closeness=closeness,
         screening=screening,
         duplicates=duplicates,
-        given=prepared.known_features,
+        known=prepared.known_features,
         exclude=settings.excluded,
     )
 

@@ -39,7 +39,7 @@ def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
         examples=prepared.labelled,
         compared=len(prepared.compared) if labels_rest else None,
-        given=_known_price(prepared),
+        known=_known_price(prepared),
         stored=prepared.store.answers.count(prepared.scope) if known else 0,
         spent=spent,
         ended=ended,
@@ -76,22 +76,22 @@ def _work(prepared: Prepared) -> Discovery:
         look=min(settings.look or 0, n // 3, SAMPLE // 2),
         ask_same=bool(settings.ask_same),
         exclude=tuple(settings.excluded),
-        given=prepared.known_features,
+        known_features=prepared.known_features,
         known=frozenset(
-            (given.feature, examples[row].digest)
-            for given in prepared.given
-            for row in (given.labels != UNKNOWN).nonzero()[0].tolist()
+            (known.feature, examples[row].digest)
+            for known in prepared.known
+            for row in (known.labels != UNKNOWN).nonzero()[0].tolist()
         ),
-        rest=prepared.rest if prepared.labelled > n else (),
+        remaining=prepared.remaining if prepared.labelled > n else (),
     )
 
 
 def _shares(prepared: Prepared) -> AskedShares | None:
     """Of the examples that are not compared; None where no label is predicted."""
-    if prepared.settings.agree is None or not prepared.rest:
+    if prepared.settings.agree is None or not prepared.remaining:
         return None
     n = len(prepared.dataset.examples)
-    most = prepared.settings.queries * prepared.features_each + len(prepared.given)
+    most = prepared.settings.queries * prepared.features_each + len(prepared.known)
     promise = prepared.settings.promise_at(prepared.settings.agree)
     return AskedShares.expected(n, most, promise, known=len(prepared.compared))
 
@@ -122,13 +122,13 @@ def _assumed(prepared: Prepared, shares: AskedShares) -> str:
 
 def _known_price(prepared: Prepared) -> KnownPrice:
     """Of all examples that are labelled."""
-    examples, given = prepared.dataset.examples, prepared.given
-    if not given:
+    examples, features = prepared.dataset.examples, prepared.known
+    if not features:
         return KnownPrice()
     rows = prepared.rows if prepared.labelled < len(examples) else list(range(len(examples)))
-    unknown = sum(int((known.labels[rows] == UNKNOWN).sum()) for known in given)
+    unknown = sum(int((known.labels[rows] == UNKNOWN).sum()) for known in features)
     sample = draw([examples[row] for row in rows])
     plan = LabelPlan(prepared.settings.votes, LIKELY, _work(prepared).known)
     asked = plan.of(sample, prepared.known_features, len(rows) / len(sample))
     cost, _ = Pricing(prepared.oracle, Measuring(examples)).total(asked, LIKELY)
-    return KnownPrice(len(given), unknown, len(given) * len(rows) - unknown, cost.cost)
+    return KnownPrice(len(features), unknown, len(features) * len(rows) - unknown, cost.cost)

@@ -51,8 +51,8 @@ def with_run_exemplars(text: str, features: Sequence[Feature], models_see: int) 
             raise UsageError(f"--exemplars {models_see} needs the folder of a run, and --features {text!r} is none")
         return list(features)
     findings, summary = Run(Path(text)).findings, RunSummary.read(Path(text))
-    sides = {one.name: findings.exemplars(one) for one in findings.found}
-    wanted = {name for both in sides.values() for side in both for name in side}
+    sides = {found.name: findings.exemplars(found) for found in findings.found}
+    wanted = {name for exemplars in sides.values() for side in exemplars for name in side}
     there = {example.id: example for example in _examples_of(summary) if example.id in wanted}
     if models_see and wanted and not there:
         raise UsageError(
@@ -60,7 +60,8 @@ def with_run_exemplars(text: str, features: Sequence[Feature], models_see: int) 
             "back, or leave the option out"
         )
     shown = {
-        name: in_turn(*([there[one] for one in side if one in there] for side in both)) for name, both in sides.items()
+        name: in_turn(*([there[id_] for id_ in side if id_ in there] for side in exemplars))
+        for name, exemplars in sides.items()
     }
     return [replace(feature, exemplars=shown[feature.name], models_see=models_see) for feature in features]
 
@@ -96,12 +97,8 @@ def _of_csv(path: Path, option: str) -> list[Feature]:
 
 
 def _by_hand(text: str) -> list[Feature]:
-    features = []
-    for item in text.split(";"):
-        name, _, definition = item.partition(":")
-        if name.strip():
-            features.append(Feature(name.strip(), definition.strip()))
-    return features
+    pairs = (item.partition(":") for item in text.split(";"))
+    return [Feature(name.strip(), definition.strip()) for name, _, definition in pairs if name.strip()]
 
 
 _VALUES = dict.fromkeys(("1", "true", "yes", "y", "t"), 1) | dict.fromkeys(("0", "false", "no", "n", "f"), 0)
@@ -121,8 +118,8 @@ class KnownFeatureInput:
         more = (self.labels == UNKNOWN) & (labels != UNKNOWN)
         if not more.any():
             return self
-        whole = np.where(more, labels, self.labels).astype(np.int8)
-        return KnownFeatureInput(self.feature, whole, f"{self.source}, {source}" if self.source else source)
+        joined = np.where(more, labels, self.labels).astype(np.int8)
+        return KnownFeatureInput(self.feature, joined, f"{self.source}, {source}" if self.source else source)
 
     def with_exemplars(self, examples: Sequence[Example], models_see: int) -> KnownFeatureInput:
         """Some examples whose label is known show what is meant where labels are asked."""
@@ -140,14 +137,14 @@ def read_known(text: str, dataset: Dataset) -> tuple[tuple[KnownFeatureInput, ..
     columns, remarks = _columns_of(dataset, features)
     of_run = _run_labels(Path(text), dataset) if os.path.isdir(text) else {}
     nothing = np.full(n, UNKNOWN, np.int8)
-    given = (columns.get(feature.name) or KnownFeatureInput(feature, nothing) for feature in features)
+    known = (columns.get(feature.name) or KnownFeatureInput(feature, nothing) for feature in features)
     by_run = f"run {Path(text).name}"
-    return tuple(one.completed(of_run.get(one.feature.name, nothing), by_run) for one in given), remarks
+    return tuple(feature.completed(of_run.get(feature.feature.name, nothing), by_run) for feature in known), remarks
 
 
-def digest_of_known(given: Sequence[KnownFeatureInput]) -> str:
+def digest_of_known(known: Sequence[KnownFeatureInput]) -> str:
     """Of all that decides what is asked next; empty where nothing is given."""
-    return digest_of([one.to_json() for one in given]) if given else ""
+    return digest_of([feature.to_json() for feature in known]) if known else ""
 
 
 def _columns_of(dataset: Dataset, features: Sequence[Feature]) -> tuple[dict[str, KnownFeatureInput], list[str]]:
@@ -197,7 +194,7 @@ def _run_labels(folder: Path, dataset: Dataset) -> dict[str, Labels]:
         id_of = {example.digest: example.id for example in _examples_of(run.summary)}
     rows = {name: row for row, name in enumerate(findings.ids)}
     places = np.array([rows.get(id_of.get(example.digest, ""), -1) for example in dataset.examples], np.intp)
-    known = {one.name: np.where(one.predicted, np.int8(UNKNOWN), one.labels) for one in findings.found}
+    known = {found.name: np.where(found.predicted, np.int8(UNKNOWN), found.labels) for found in findings.found}
     return {name: np.where(places >= 0, labels[places], np.int8(UNKNOWN)) for name, labels in known.items()}
 
 
@@ -215,14 +212,14 @@ def _examples_of(summary: RunSummary) -> Iterator[Example]:
 class KnownLabels:
     """An oracle that knows labels of given features, and asks another one for all else."""
 
-    def __init__(self, oracle: Oracle, given: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> None:
+    def __init__(self, oracle: Oracle, known: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> None:
         self._oracle = oracle
         self.identity = oracle.identity
         self.width = oracle.width
         self._known: dict[tuple[Feature, str], tuple[bool, str]] = {
-            (one.feature, examples[row].digest): (bool(one.labels[row]), one.source)
-            for one in given
-            for row in np.flatnonzero(one.labels != UNKNOWN).tolist()
+            (feature.feature, examples[row].digest): (bool(feature.labels[row]), feature.source)
+            for feature in known
+            for row in np.flatnonzero(feature.labels != UNKNOWN).tolist()
         }
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
@@ -235,13 +232,8 @@ class KnownLabels:
             if isinstance(question, Label) and self._knows(question):
                 has, source = self._known[question.feature, question.example.digest]
                 yield Answer(question, Verdict.YES if has else Verdict.NO, source, note=KNOWN)
-        if asked := [one for one in listed if not self._knows(one)]:
+        if asked := [question for question in listed if not self._knows(question)]:
             yield from self._oracle.ask(asked)
 
     def _knows(self, question: Question) -> bool:
         return isinstance(question, Label) and (question.feature, question.example.digest) in self._known
-
-
-def with_known(oracle: Oracle, given: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> Oracle:
-    """The oracle, asked only for labels that are not known of the features given."""
-    return KnownLabels(oracle, given, examples) if any(one.source for one in given) else oracle

@@ -61,7 +61,7 @@ class Loop:
         screening: Screening | None = None,
         duplicates: DuplicateCheck | None = None,
         *,
-        given: Sequence[Feature] = (),
+        known: Sequence[Feature] = (),
         exclude: Sequence[str] = (),
     ) -> None:
         self._strategy = strategy
@@ -71,7 +71,7 @@ class Loop:
         self._label = label
         self._closeness = closeness
         self._screening = screening
-        self._given = list(given)
+        self._known_features = list(known)
         self._exclude = tuple(exclude)
         self._duplicates = duplicates
         self._in_full: list[LabelledFeature] = []  # what new features may repeat
@@ -117,14 +117,16 @@ class Loop:
 
     def _start(self) -> None:
         """Label the features that are given: the first question is about what they leave open."""
-        if not self._given:
+        if not self._known_features:
             return
-        labelled = self._label(self._given)
-        if isinstance(labelled.stopped, OracleUnavailable) and not any(one.cast.any() for one in labelled.ballots):
+        labelled = self._label(self._known_features)
+        if isinstance(labelled.stopped, OracleUnavailable) and not any(
+            ballot.cast.any() for ballot in labelled.ballots
+        ):
             raise labelled.stopped
         self.progress.stop(labelled.stopped)
         for ballot in labelled.ballots:
-            self.progress.given.append(KnownFeature(ballot))
+            self.progress.known_features.append(KnownFeature(ballot))
             self._remember(ballot)
             self._strategy.know(ballot.feature.name, ballot.labels)
         self.progress.g_known = self._g()
@@ -133,7 +135,9 @@ class Loop:
     def _ask(self, comparisons: list[Comparison]) -> None:
         """Ask every voter. The answers wait to be learned in the order of the questions, however they came in."""
         progress, voters = self.progress, range(self._limits.voters)
-        asked = [(each, voter) for each in comparisons for voter in voters][: self._limits.queries - progress.queries]
+        asked = [(comparison, voter) for comparison in comparisons for voter in voters][
+            : self._limits.queries - progress.queries
+        ]
         waiting = [feature.name for feature in self._unlabelled()]
         elicited = self._compare([self._question(comparison, voter, waiting) for comparison, voter in asked])
         if isinstance(elicited.stopped, OracleUnavailable) and not progress.queries and not any(elicited.answers):
@@ -194,7 +198,7 @@ class Loop:
 
     def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
         """`waiting` are names that are not labelled yet."""
-        known = [*(self._name_of(finding) for finding in self.progress.known), *waiting]
+        known = [*(finding.feature.name for finding in self.progress.known), *waiting]
         return Compare(
             kind=comparison.kind,
             examples=tuple(self._examples[row] for row in comparison.examples),
@@ -204,9 +208,6 @@ class Loop:
             most=self._limits.per_question,
             exclude=self._exclude,
         )
-
-    def _name_of(self, one: KnownFeature | Finding) -> str:
-        return one.feature.name
 
     def _named(self, answer: Answer) -> Iterator[Feature]:
         """The features of an answer, each with the examples that it was named for."""
@@ -237,7 +238,7 @@ class Loop:
         progress = self.progress
         named: dict[str, KnownFeature | Finding] = {}
         new: list[Finding] = []
-        for feature in (one.feature for one in answer.features):
+        for feature in (entry.feature for entry in answer.features):
             finding = self._known(feature.name)
             excluded = finding is None and self._is_excluded(feature.name)
             progress.repeated += finding is not None or excluded
@@ -266,13 +267,13 @@ class Loop:
         flags = interesting_and_distinct(
             [finding.labels for finding in known], repeats=[finding.repeats for finding in known]
         )
-        self.progress.flags = flags[len(self.progress.given) :]
+        self.progress.flags = flags[len(self.progress.known_features) :]
 
     def _g(self) -> float:
         return g(np.stack([finding.labels for finding in self.progress.known]), len(self._examples))
 
     def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: Screened) -> Finding:
-        same = (place for place, one in enumerate(labelled.ballots) if same_name(one.feature.name, feature.name))
+        same = (place for place, ballot in enumerate(labelled.ballots) if same_name(ballot.feature.name, feature.name))
         place = next(same)
         ballot = labelled.ballots[place]
         names = [finding.feature.name for finding in self.progress.known]

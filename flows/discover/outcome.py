@@ -67,12 +67,12 @@ class Outcome:
     run_id: str
     seconds: float  # that the run took, waiting included
     finished_at: str
-    rest: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
+    remaining: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
     in_all: Totals | None = None  # what all calls of this run have paid together
     warnings: Sequence[str] = ()  # that the reader of the results must know
     target: DiscoveryTarget | None = None
     predicted: PredictedRemaining | None = None
-    given: Sequence[KnownFeatureInput] = ()
+    known: Sequence[KnownFeatureInput] = ()
     cheap: Recorded | RecordedCrowd | None = None  # who labelled first what was not compared
     steered: Sequence[SteeredBy] = ()  # what people wanted while it ran
 
@@ -108,9 +108,9 @@ class Outcome:
 
     def _costs(self) -> list[int]:
         """Of each feature, the labels of the examples that were not compared included."""
-        rest = [sum(vote.cost for vote in ballot.answers) for ballot in self.rest]
+        remaining = [sum(vote.cost for vote in ballot.answers) for ballot in self.remaining]
         return [
-            finding.cost + (rest[order] if order < len(rest) else 0)
+            finding.cost + (remaining[order] if order < len(remaining) else 0)
             for order, finding in enumerate(self.progress.known)
         ]
 
@@ -128,7 +128,7 @@ class Outcome:
                 examples=len(self.dataset.examples),
                 compared=len(self.rows),
                 compared_ids=self._compared_ids(),
-                left_out=[SkippedExample(id=one.id, reason=one.reason) for one in self.dataset.quarantined],
+                left_out=[SkippedExample(id=left.id, reason=left.reason) for left in self.dataset.quarantined],
             ),
             oracle=OracleSummary(**recorded.identity.to_json()),
             run_id=self.run_id,
@@ -151,64 +151,64 @@ class Outcome:
         )
 
     def _sometimes(self) -> dict[str, Any]:
-        """The parts of the summary that only some runs have."""
+        """The fields of the summary that only some runs have."""
         progress, settings = self.progress, self.settings
-        parts: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if self.spent.in_doubt:
-            parts["unknown_usd"] = self.spent.in_doubt / MICRO
+            fields["unknown_usd"] = self.spent.in_doubt / MICRO
         if self.warnings:
-            parts["warnings"] = list(self.warnings)
+            fields["warnings"] = list(self.warnings)
         if self.in_all is not None:
-            parts |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
+            fields |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
         if self.predicted is not None:
-            parts["predicted"] = self.predicted.to_json()
-        if progress.given:
-            parts["given"] = self._known_part()
+            fields["predicted"] = self.predicted.to_json()
+        if progress.known_features:
+            fields["given"] = self._known_part()
         if self.steered:
-            parts["steered"] = list(self.steered)
+            fields["steered"] = list(self.steered)
         if (settings.per_question or 1) > 1:
-            parts["per_question"] = self._per_question()
+            fields["per_question"] = self._per_question()
         if settings.ask_same:
-            parts["same"] = SameFeatures(
+            fields["same"] = SameFeatures(
                 asked=sum(len(finding.checks) for finding in progress.findings),
                 usd=sum(answer.cost for finding in progress.findings for answer in finding.checks) / MICRO,
                 features=sum(finding.repeats for finding in progress.findings),
             )
         if settings.look:
-            parts["looked_at"] = self._looked_at()
+            fields["looked_at"] = self._looked_at()
         if settings.voters > 1:
-            parts["voters_agree"] = voters_agree(progress.asked)
+            fields["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
-            parts["people"] = self._asked_of_people(self.recorded.asked)
+            fields["people"] = self._asked_of_people(self.recorded.asked)
         uniform = settings.strategy == "adaptive-triple" and not settings.ask and settings.voters == 1
         if progress.stopped is StopReason.NONES and uniform:
             share = none_bound(progress.nones_in_a_row)
-            parts["nones_prove"] = (
+            fields["nones_prove"] = (
                 f"{progress.nones_in_a_row} NONEs in a row: with 95 % confidence at most {share:.1%} of the "
                 "unresolved triples still yield a feature"
             )
         if self.target is not None:
-            parts["target"] = self._target_score(self.target)
+            fields["target"] = self._target_score(self.target)
         if self.dataset.truth is not None:
-            parts["truth"] = self._against_truth(self.dataset.truth.matrix)
-        return parts | {"unusable": self.unusable}
+            fields["truth"] = self._against_truth(self.dataset.truth.matrix)
+        return fields | {"unusable": self.unusable}
 
     @cached_property
     def _order(self) -> dict[str, int]:
-        return {one.feature.name: order for order, one in enumerate(self.progress.known)}
+        return {finding.feature.name: order for order, finding in enumerate(self.progress.known)}
 
     def _asked_of_people(self, asked: PeopleAsked) -> dict[str, int]:
         """With the number of all labels where the labeller's were put to people."""
         counts = asdict(asked)
         if asked.escalated or asked.checked:
-            labels = {_cell(one) for one in answers_in_order(self.progress, self.rest)} - {("", "")}
+            labels = {_cell(answer) for answer in answers_in_order(self.progress, self.remaining)} - {("", "")}
             counts["labels"] = len(labels)
         return counts
 
     @cached_property
     def unusable(self) -> UnusableAnswers:
         vote_counts = UnusableCounts()
-        for answer in answers_in_order(self.progress, self.rest):
+        for answer in answers_in_order(self.progress, self.remaining):
             if answer.note == KNOWN:
                 continue
             by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
@@ -225,8 +225,8 @@ class Outcome:
         """What questions brought and took, apart from the labels of all examples."""
         answers = [answer for _, answer in self.progress.asked]
         votes = [vote for finding in self.progress.findings for vote in (*finding.ballot.answers, *finding.checks)]
-        votes += [vote for ballot in self.rest[len(self.progress.given) :] for vote in ballot.answers]
-        questions, labels = (sum(one.cost for one in asked) for asked in (answers, votes))
+        votes += [vote for ballot in self.remaining[len(self.progress.known_features) :] for vote in ballot.answers]
+        questions, labels = (sum(answer.cost for answer in asked) for asked in (answers, votes))
         found = max(len(self.progress.findings), 1)
         return PerQuestion(
             most=self.settings.per_question or 1,
@@ -238,17 +238,17 @@ class Outcome:
         )
 
     def _known_part(self) -> KnownFeatures:
-        given, rest = self.progress.given, self.rest[: len(self.progress.given)]
-        votes = [answer for one in (*(known.ballot for known in given), *rest) for answer in one.answers]
+        features, remaining = self.progress.known_features, self.remaining[: len(self.progress.known_features)]
+        votes = [answer for ballot in (*(known.ballot for known in features), *remaining) for answer in ballot.answers]
         asked = [answer for answer in votes if answer.note != KNOWN]
         return KnownFeatures(
-            features=len(given),
+            features=len(features),
             labels_taken=len({_cell(answer) for answer in votes if answer.note == KNOWN}),
             labels_asked=len({_cell(answer) for answer in asked}),
             cost_usd=sum(answer.cost for answer in asked) / MICRO,
             g=self.progress.g_known,
-            labels_from={one.feature.name: one.source or "oracle" for one in self.given},
-            **({"by": by} if (by := {one.feature.name: one.by for one in given if one.by}) else {}),
+            labels_from={known.feature.name: known.source or "oracle" for known in self.known},
+            **({"by": by} if (by := {known.feature.name: known.by for known in features if known.by}) else {}),
         )
 
     def _looked_at(self) -> ScreenedOnly:
@@ -260,12 +260,14 @@ class Outcome:
             first=self.settings.look or 0,
             error=LOOK_ERROR,
             features=len(dropped),
-            labels_saved=len(dropped) * (len(self.dataset.examples) if self.rest else len(self.rows)) - asked,
+            labels_saved=len(dropped) * (len(self.dataset.examples) if self.remaining else len(self.rows)) - asked,
         )
 
     def answers(self) -> Iterator[dict[str, Any]]:
         by_people = self.recorded.is_by_people if isinstance(self.recorded, RecordedCrowd) else lambda _: False
-        return (answer_row(one, self._order, by_people) for one in answers_in_order(self.progress, self.rest))
+        return (
+            answer_row(answer, self._order, by_people) for answer in answers_in_order(self.progress, self.remaining)
+        )
 
     def write(self, folder: Path) -> None:
         write_run(
@@ -309,8 +311,8 @@ class Outcome:
         for order, finding in enumerate(self.progress.known):
             labels = np.full(n, UNKNOWN, np.int8)
             labels[self.rows] = finding.labels
-            if order < len(self.rest):
-                labels[not_compared] = self.rest[order].labels
+            if order < len(self.remaining):
+                labels[not_compared] = self.remaining[order].labels
             if self.predicted is not None:
                 chances, guessed = self.predicted.chances[:, order], self.predicted.labels[:, order]
                 labels[not_compared] = np.where(np.isnan(chances), labels[not_compared], guessed)
@@ -319,7 +321,11 @@ class Outcome:
 
     def _against_truth(self, truth: Labels) -> TruthScore:
         """Of the features that are labelled in full: one that was only looked at may show no example that has it."""
-        found = [labels for one, labels in zip(self.progress.known, self._all_labels(), strict=True) if not one.dropped]
+        found = [
+            labels
+            for finding, labels in zip(self.progress.known, self._all_labels(), strict=True)
+            if not finding.dropped
+        ]
         if not found:
             return TruthScore(matched=0, of=truth.shape[1], mean_balanced_accuracy=None)
         match = matches_with_truth(np.stack(found), truth.T)
@@ -328,7 +334,9 @@ class Outcome:
 
     def _target_score(self, target: DiscoveryTarget) -> TargetScore:
         progress = self.progress
-        after = [one.after for one in progress.given] + [progress.asked_until(finding) for finding in progress.findings]
+        after = [known.after for known in progress.known_features] + [
+            progress.asked_until(finding) for finding in progress.findings
+        ]
         scored = target.score(self._all_labels(), after, progress.queries, self.settings.seed)
         return TargetScore(column=target.column, classes=list(target.classes), **asdict(scored))
 
@@ -340,7 +348,7 @@ def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
     for comparison, answer in asked:
         named.setdefault(comparison, []).append(normalised(answer.feature.name) if answer.feature else None)
     pairs = [pair for names in named.values() for pair in combinations(names, 2) if any(pair)]
-    return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+    return sum(first == second for first, second in pairs) / len(pairs) if pairs else None
 
 
 def _is_contradicted(finding: Finding) -> bool:
@@ -354,13 +362,13 @@ def _cell(answer: Answer) -> tuple[str, str]:
     return (question.feature.name, question.example.id) if isinstance(question, Label) else ("", "")
 
 
-def answers_in_order(progress: Progress, rest: Sequence[Ballot]) -> Iterator[Answer]:
+def answers_in_order(progress: Progress, remaining: Sequence[Ballot]) -> Iterator[Answer]:
     for _, answer in progress.asked:
         yield answer
     for finding in progress.known:
         yield from sorted(finding.ballot.answers, key=_place)
         yield from finding.checks
-    for ballot in rest:
+    for ballot in remaining:
         yield from sorted(ballot.answers, key=_place)
 
 
@@ -377,7 +385,7 @@ def answer_row(answer: Answer, order: Mapping[str, int], by_people: Callable[[La
             **({"most": question.most} if question.most > 1 else {}),
         }
     elif isinstance(question, Same):
-        other, feature = sorted((one.name for one in question.pair), key=lambda name: order.get(name, -1))
+        other, feature = sorted((feature.name for feature in question.pair), key=lambda name: order.get(name, -1))
         asked |= {"feature": feature, "other": other}
     elif isinstance(question, Label):
         asked |= {"feature": question.feature.name, "example": question.example.id}

@@ -12,7 +12,7 @@ import numpy as np
 
 from discovery import Comparison, Strategy, StrategyError
 from discovery.strategies import Listed, Targeted
-from flows.discover.known import KnownFeatureInput, digest_of_known, read_known, with_known
+from flows.discover.known import KnownFeatureInput, KnownLabels, digest_of_known, read_known
 from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.errors import UsageError
@@ -42,7 +42,7 @@ class Prepared:
     upload: OutFolder | None = None
     cheap: Oracle | None = None  # labels first what is not compared
     chosen_rows: Sequence[int] | None = None  # of the examples that are compared, in place of a random subset
-    given: tuple[KnownFeatureInput, ...] = ()  # the features to start with
+    known: tuple[KnownFeatureInput, ...] = ()  # the features to start with
 
     @property
     def kind(self) -> str:
@@ -52,13 +52,10 @@ class Prepared:
     def with_budget(self, budget: Decimal | None) -> Prepared:
         return replace(self, settings=self.settings.with_budget(budget))
 
-    def showing(self, display: Display) -> Prepared:
-        return replace(self, display=display)
-
     @cached_property
     def scope(self) -> str:
         """Depends on the oracle's identity: connect it first."""
-        return self.settings.scope(self.dataset, self.oracle, digest_of_known(self.given))
+        return self.settings.scope(self.dataset, self.oracle, digest_of_known(self.known))
 
     @cached_property
     def folder(self) -> Path:
@@ -90,22 +87,23 @@ class Prepared:
         except RunError:  # damaged: only another run can mend it
             return ""
 
-    def _difference(self, kept: RunSummary) -> str:
-        """What distinguishes the run that is kept, in words; empty if this one repeats or continues it."""
-        given, before = self.settings.model_dump(mode="json"), kept.settings
-        if before.get("dataset") != given["dataset"] and kept.dataset.digest != self.dataset.digest:
+    def _difference(self, earlier: RunSummary) -> str:
+        """What distinguishes the earlier run, in words; empty if this one repeats or continues it."""
+        chosen, before = self.settings.model_dump(mode="json"), earlier.settings
+        if before.get("dataset") != chosen["dataset"] and earlier.dataset.digest != self.dataset.digest:
             return f"of {before.get('dataset')}"
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
-        if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
-            return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
+        if earlier.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != chosen[n] for n in who):
+            kind, model = earlier.oracle.kind, earlier.oracle.model
+            return f"by {kind}{':' if model else ''}{model}, {before.get('oracle')}"
         for name in (*DECIDING, "known"):
-            if (had := before.get(name)) != given[name]:
+            if (had := before.get(name)) != chosen[name]:
                 return f"without {name.replace('_', '-')}" if had is None else f"with {name.replace('_', '-')} {had}"
-        if kept.queries > self.settings.queries:
-            return f"with {kept.queries} queries, and this one asks {self.settings.queries}"
+        if earlier.queries > self.settings.queries:
+            return f"with {earlier.queries} queries, and this one asks {self.settings.queries}"
         for name in ("target_g", "nones"):
-            if given[name] not in (None, before.get(name)):
-                return f"without --{name.replace('_', '-')} {given[name]}"
+            if chosen[name] not in (None, before.get(name)):
+                return f"without --{name.replace('_', '-')} {chosen[name]}"
         return "with the rest labelled" if before.get("label_rest") and not self.settings.label_rest else ""
 
     def check_oracle(self) -> None:
@@ -127,23 +125,20 @@ class Prepared:
     def compared(self) -> tuple[Example, ...]:
         return tuple(self.dataset.examples[row] for row in self.rows)
 
-    @property
-    def compares_all(self) -> bool:
-        return len(self.rows) == len(self.dataset.examples)
-
     @cached_property
-    def rest(self) -> tuple[Example, ...]:
+    def remaining(self) -> tuple[Example, ...]:
         """The examples that are not compared."""
         compared = set(self.rows)
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
 
     @property
     def known_features(self) -> list[Feature]:
-        return [one.feature for one in self.given]
+        return [known.feature for known in self.known]
 
     def knowing(self, oracle: Oracle) -> Oracle:
         """The oracle, asked for no label that is known of the features given."""
-        return with_known(oracle, self.given, self.dataset.examples)
+        is_known = any(known.source for known in self.known)
+        return KnownLabels(oracle, self.known, self.dataset.examples) if is_known else oracle
 
     @property
     def labelled(self) -> int:
@@ -190,7 +185,7 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     settings, dataset, store, oracle = _read(settings, display, purpose)
     out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
-    target = read_target(settings, dataset)
+    target, probes = read_target(settings, dataset), purpose or settings.purpose(dataset)
     prepared = Prepared(
         settings=settings,
         dataset=dataset,
@@ -200,9 +195,9 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
         display=display,
         target=target,
         upload=out,
-        cheap=build_cheap(settings, dataset, store, purpose or settings.purpose(dataset)),
+        cheap=_build(settings.cheap, settings, dataset, store, probes) if settings.cheap is not None else None,
         # labels that are asked again for a change (they have a purpose) need nothing that was given
-        given=() if purpose else _given(settings, dataset, target, display),
+        known=() if purpose else _known(settings, dataset, target, display),
     )
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
@@ -212,7 +207,7 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     return prepared
 
 
-def _given(
+def _known(
     settings: DiscoverSettings, dataset: Dataset, target: DiscoveryTarget | None, display: Display
 ) -> tuple[KnownFeatureInput, ...]:
     """The features to start with. Raises UsageError or RunError."""
@@ -223,10 +218,10 @@ def _given(
     for line in remarks:
         display.say(line)
     column = f"column {target.column}" if target else ""
-    for given in features:
-        if column and given.source.partition(", ")[0] == column:
-            raise UsageError(f"--known {given.feature.name!r} is the target itself: leave it out")
-    return tuple(given.with_exemplars(dataset.examples, settings.exemplars) for given in features)
+    for known in features:
+        if column and known.source.partition(", ")[0] == column:
+            raise UsageError(f"--known {known.feature.name!r} is the target itself: leave it out")
+    return tuple(known.with_exemplars(dataset.examples, settings.exemplars) for known in features)
 
 
 def _read(
@@ -241,12 +236,6 @@ def _read(
     n = len(dataset.examples)
     oracle = build_crowd(settings, dataset, store, purpose or settings.resolved(n).purpose(dataset))
     return settings.resolved(n, rows_save=rows_save(oracle)), dataset, store, oracle
-
-
-def build_cheap(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle | None:
-    if settings.cheap is None:
-        return None
-    return _build(settings.cheap, settings, dataset, store, purpose)
 
 
 def _build(text: str, settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str) -> Oracle:

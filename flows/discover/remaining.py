@@ -46,18 +46,20 @@ def label_rest(
     """Put the features to the examples that were not compared: one ballot per feature, in their order.
 
     If something ends it, which `progress.message` then says, the ballots hold what was answered until then."""
-    rest, votes = prepared.rest, prepared.settings.votes
-    if rest:
+    remaining, votes = prepared.remaining, prepared.settings.votes
+    if remaining:
         progress.drop_repeats()
     features = [finding.feature for finding in progress.known if not finding.dropped]
-    if not rest or not features or progress.message:
+    if not remaining or not features or progress.message:
         return []
-    every = [Ballot.empty(finding.feature, len(rest)) for finding in progress.known]  # those only looked at stay empty
-    ballots = [ballot for ballot, one in zip(every, progress.known, strict=True) if not one.dropped]
+    every = [
+        Ballot.empty(finding.feature, len(remaining)) for finding in progress.known
+    ]  # those only looked at stay empty
+    ballots = [ballot for ballot, finding in zip(every, progress.known, strict=True) if not finding.dropped]
     step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
-    with prepared.display.counting(len(rest), "other examples labelled"):
-        for first in range(0, len(rest), step):
-            examples = rest[first : first + step]
+    with prepared.display.counting(len(remaining), "other examples labelled"):
+        for first in range(0, len(remaining), step):
+            examples = remaining[first : first + step]
             count = _counting(prepared.display, first, len(examples), len(features), on_answer)
             labelled = label(Panel(oracle, examples, votes, count), features)
             for ballot, part in zip(ballots, labelled.ballots, strict=True):
@@ -106,8 +108,8 @@ class PredictedRemaining:
     def to_json(self) -> dict[str, Any]:
         """The part of run.json."""
         certificates = [
-            {"feature": self.features[place].name, "certificate": one.to_json() if one else None}
-            for place, one in zip(self.places, self.made.certificates, strict=True)
+            {"feature": self.features[place].name, "certificate": certificate.to_json() if certificate else None}
+            for place, certificate in zip(self.places, self.made.certificates, strict=True)
         ]
         left = int((self.made.left[-len(self.labels) :] & (self.labels[:, self.places] == UNKNOWN)).sum())
         return {
@@ -120,7 +122,9 @@ class PredictedRemaining:
         }
 
 
-class _Stopped(Exception):
+class AskingStopped(Exception):
+    """What ended the asking of labels: a budget, an oracle, or people who have yet to answer."""
+
     def __init__(self, error: OracleError) -> None:
         super().__init__(str(error))
         self.error = error
@@ -137,30 +141,30 @@ def predict_remaining(
     """The ballots of what was asked, and what was predicted; None where something ended it first, which
     `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
     `first` is a cheaper oracle that answers everything first."""
-    ballots = [Ballot.empty(finding.feature, len(prepared.rest)) for finding in progress.known]
-    if prepared.rest:
+    ballots = [Ballot.empty(finding.feature, len(prepared.remaining)) for finding in progress.known]
+    if prepared.remaining:
         progress.drop_repeats()
-    places = [place for place, one in enumerate(progress.known) if not one.dropped]
-    if not prepared.rest or not places or progress.message:
+    places = [place for place, finding in enumerate(progress.known) if not finding.dropped]
+    if not prepared.remaining or not places or progress.message:
         return [], None
-    asking = _RemainingLabels(prepared, oracle, [ballots[place] for place in places], label, on_answer)
+    labelling = _RemainingLabels(prepared, oracle, [ballots[place] for place in places], label, on_answer)
     known = np.stack([progress.known[place].labels for place in places], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
-            made, embedder, by = asking.predict(known, first)
-    except (_Stopped, OracleUnavailable) as stopped:
-        progress.stop(stopped.error if isinstance(stopped, _Stopped) else stopped)
+            made, embedder, by = labelling.predict(known, first)
+    except (AskingStopped, OracleUnavailable) as stopped:
+        progress.stop(stopped.error if isinstance(stopped, AskingStopped) else stopped)
         return ballots, None
-    shape = (len(prepared.rest), len(ballots))
+    shape = (len(prepared.remaining), len(ballots))
     labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
     labels[:, places], chances[:, places] = made.labels[len(known) :], made.chances[len(known) :]
     features = [ballot.feature for ballot in ballots]
-    rest = PredictedRemaining(features, places, labels, chances, made, embedder, by)
+    predicted = PredictedRemaining(features, places, labels, chances, made, embedder, by)
     not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
-    for place, one in enumerate(prepared.given):  # the first of the features
+    for place, known_feature in enumerate(prepared.known):  # the first of the features
         if place in places:
-            asking.take_known(rest, place, places.index(place), one.labels[not_compared] != UNKNOWN)
-    return ballots, rest
+            labelling.take_known(predicted, place, places.index(place), known_feature.labels[not_compared] != UNKNOWN)
+    return ballots, predicted
 
 
 class _RemainingLabels:
@@ -176,7 +180,7 @@ class _RemainingLabels:
     ) -> None:
         self._settings, self._oracle, self._label, self._ballots = prepared.settings, oracle, label, ballots
         self._features = [ballot.feature for ballot in ballots]
-        self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.rest)
+        self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.remaining)
         self._compared, self._on_answer = len(prepared.compared), on_answer
 
     def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str, str]:
@@ -203,7 +207,7 @@ class _RemainingLabels:
             examples = [self._examples[row] for row in rows]
             odds[np.ix_(rows, columns)] = log_odds(labels, mean_chances(ballots, examples))
 
-        self._each(first, 1, cells, take)
+        self._put(first, 1, cells, take)
         return odds
 
     def _ask(self, cells: Cells) -> NDArray[np.int8]:
@@ -214,31 +218,31 @@ class _RemainingLabels:
                 self._ballots[column].add(rows - self._compared, part)
                 labels[rows, column] = part.labels
 
-        self._each(self._oracle, self._settings.votes, cells, take)
+        self._put(self._oracle, self._settings.votes, cells, take)
         return labels
 
-    def take_known(self, rest: PredictedRemaining, place: int, column: int, known: NDArray[np.bool_]) -> None:
+    def take_known(self, predicted: PredictedRemaining, place: int, column: int, known: NDArray[np.bool_]) -> None:
         """A label that was given with the feature needs no prediction, and is not left out. `column` is its place among
         the features that are labelled."""
-        not_asked = ~rest.made.asked[self._compared :, column]
+        not_asked = ~predicted.made.asked[self._compared :, column]
         rows = np.flatnonzero(known & not_asked)
         cells = np.zeros((len(self._examples), len(self._features)), np.bool_)
         cells[self._compared + rows, column] = True
         if len(rows):
-            rest.labels[rows, place] = self._ask(cells)[self._compared + rows, column]
-            rest.chances[rows, place] = np.nan
+            predicted.labels[rows, place] = self._ask(cells)[self._compared + rows, column]
+            predicted.chances[rows, place] = np.nan
 
-    def _each(
+    def _put(
         self,
         oracle: Oracle,
         votes: int,
         cells: Cells,
         take: Callable[[NDArray[np.intp], NDArray[np.intp], list[Ballot]], None],
     ) -> None:
-        """Put cells to an oracle, those with the same features together. Raises _Stopped after what was answered."""
+        """Put cells to an oracle, those with the same features together. Raises AskingStopped after what came."""
         for rows, columns in groups_of(cells, AT_ONCE // votes):
             panel = Panel(oracle, [self._examples[row] for row in rows], votes, self._on_answer)
             labelled = self._label(panel, [self._features[column] for column in columns])
             take(rows, columns, list(labelled.ballots))
             if labelled.stopped is not None:
-                raise _Stopped(labelled.stopped)
+                raise AskingStopped(labelled.stopped)

@@ -39,7 +39,6 @@ from models import (
     Labelled,
     OracleError,
     OracleUnavailable,
-    Panel,
     Same,
     Verdict,
 )
@@ -61,25 +60,6 @@ class Screening:
     seed: int
     label: Callable[[list[Feature], Rows], Labelled]
     every: int = LOOK_EVERY  # examples from look to look
-
-    @classmethod
-    def with_label(
-        cls,
-        first: int | None,
-        seed: int,
-        panel: Panel,
-        label: Callable[[Panel, list[Feature]], Labelled],
-        labelled: int,
-        every: int | None,
-    ) -> Screening | None:
-        """None where nothing is looked at first."""
-        if not first:
-            return None
-
-        def label_rows(features: list[Feature], rows: Rows) -> Labelled:
-            return label(panel.part(rows), features)
-
-        return cls(len(panel.examples), labelled, first, seed, label_rows, every or LOOK_EVERY)
 
     def of(
         self,
@@ -175,12 +155,12 @@ class LabelledFeature:
 
 def vote_noise(answers: Iterable[Answer], votes: int) -> LabelNoise:
     """By the first two votes on each label."""
-    said: dict[str, dict[int, Verdict]] = {}
+    verdicts_on: dict[str, dict[int, Verdict]] = {}
     for answer in answers:
         question = answer.question
         if isinstance(question, Label) and question.voter < 2 and answer.verdict in (Verdict.YES, Verdict.NO):
-            said.setdefault(question.example.digest, {})[question.voter] = answer.verdict
-    pairs = [list(verdicts.values()) for verdicts in said.values() if len(verdicts) == 2]
+            verdicts_on.setdefault(question.example.digest, {})[question.voter] = answer.verdict
+    pairs = [list(verdicts.values()) for verdicts in verdicts_on.values() if len(verdicts) == 2]
     return LabelNoise.of_votes(len(pairs), sum(first is not second for first, second in pairs), votes)
 
 
@@ -192,7 +172,7 @@ class DuplicateCheck:
     votes: int = 1  # of a label
     closeness: Closeness | None = None
     answers: dict[Feature, list[Answer]] = field(default_factory=dict)  # by the new feature they were given for
-    _said: dict[Pair, list[bool]] = field(default_factory=dict)
+    _answered: dict[Pair, list[bool]] = field(default_factory=dict)
     _open: set[Pair] = field(default_factory=set)  # asked, and no usable answer
     _lost: bool = False  # it does not answer such questions
 
@@ -202,7 +182,8 @@ class DuplicateCheck:
         """By place among the new ones, the feature that it repeats: an earlier one, or a new one before it. `noise` is
         what is known of all labels. And the error that ended it, if one did."""
         found = [
-            [self._match(one, other, noise) for other in (*earlier, *new[:place])] for place, one in enumerate(new)
+            [self._match(labelled, other, noise) for other in (*earlier, *new[:place])]
+            for place, labelled in enumerate(new)
         ]
         stopped = None
         while stopped is None and (asked := [pair for matches in found for pair in self._doubtful(matches)]):
@@ -211,29 +192,29 @@ class DuplicateCheck:
         for place, matches in enumerate(found):
             best = max(matches, key=self._chance, default=None)
             if best is not None and self._chance(best) >= SAME_FROM:
-                first = next((at for at, one in enumerate(new) if one.feature == best.other), None)
+                first = next((at for at, labelled in enumerate(new) if labelled.feature == best.other), None)
                 repeated[place] = best.other if first is None else repeated.get(first, best.other)
         return repeated, stopped
 
-    def denied(self, one: Feature, other: Feature) -> bool:
-        said = self._said.get(frozenset((one, other)), [])
-        return 2 * sum(said) < len(said)
+    def denied(self, feature: Feature, other: Feature) -> bool:
+        answers = self._answered.get(frozenset((feature, other)), [])
+        return 2 * sum(answers) < len(answers)
 
-    def _match(self, one: LabelledFeature, other: LabelledFeature, noise: LabelNoise) -> _Match:
-        first, second = (Described(each.feature.name, each.feature.definition) for each in (one, other))
-        odds = label_odds(one.labels, other.labels, noise + one.noise + other.noise)
-        return _Match(one.feature, other.feature, likeness(first, second, self.closeness), odds)
+    def _match(self, labelled: LabelledFeature, other: LabelledFeature, noise: LabelNoise) -> _Match:
+        first, second = (Described(side.feature.name, side.feature.definition) for side in (labelled, other))
+        odds = label_odds(labelled.labels, other.labels, noise + labelled.noise + other.noise)
+        return _Match(labelled.feature, other.feature, likeness(first, second, self.closeness), odds)
 
     def _chance(self, match: _Match) -> float:
-        return chance_of_same(match.words, match.by_labels, self._said.get(match.pair, ()))
+        return chance_of_same(match.words, match.by_labels, self._answered.get(match.pair, ()))
 
     def _doubtful(self, matches: list[_Match]) -> list[tuple[_Match, int]]:
         """Pairs to ask about, each with the number of answers to it so far."""
         if self._lost:
             return []
         likeliest = sorted(matches, key=lambda match: -self._chance(match))[:MOST_PAIRS]
-        counted = [(one, len(self._said.get(one.pair, ()))) for one in likeliest if one.pair not in self._open]
-        return [(one, n) for one, n in counted if n < MOST_ANSWERS and is_in_doubt(self._chance(one), n)]
+        counted = [(pair, len(self._answered.get(pair.pair, ()))) for pair in likeliest if pair.pair not in self._open]
+        return [(match, n) for match, n in counted if n < MOST_ANSWERS and is_in_doubt(self._chance(match), n)]
 
     def _put(self, asked: list[tuple[_Match, int]]) -> OracleError | None:
         elicited = self.ask([Same.of(match.new, match.other, voter) for match, voter in asked])
@@ -241,7 +222,7 @@ class DuplicateCheck:
             if answer is not None:
                 self.answers.setdefault(match.new, []).append(answer)
             if answer is not None and answer.verdict in (Verdict.YES, Verdict.NO):
-                self._said.setdefault(match.pair, []).append(answer.verdict is Verdict.YES)
+                self._answered.setdefault(match.pair, []).append(answer.verdict is Verdict.YES)
             else:
                 self._open.add(match.pair)
         if isinstance(elicited.stopped, OracleUnavailable):

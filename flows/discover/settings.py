@@ -17,37 +17,19 @@ if TYPE_CHECKING:
     from sources import Dataset
 
 LARGE = 5_000  # examples, above which only a subset is compared, and others are labelled on request only
-
-
 SUBSET = 2_000
-
-
 WORKING_SET = 120  # examples that are compared where labels of an example cost less together: docs/discover.md
-
-
 OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta")
-
-
 DECIDING = (
     *("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY),
     *("target", "between", "hold_out_by", "unguided", "exclude", "exemplars"),
     *("per_question", "look", "look_every", "ask_same", "label_every"),
 )
-
-
 PER_QUESTION = 3  # features that a model is asked for at a time
-
-
 # Questions whose features are labelled together, and features that fit one request: docs/discover.md has the reckoning.
 LABEL_EVERY, FEATURES_TOGETHER = 20, 60
-
-
 MODELS = ("openai", "vlm", "contrastive")
-
-
 TAKE_TIME = ("openai", "vlm")  # models whose labels cost money or time enough for a look to save some
-
-
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -243,10 +225,10 @@ class DiscoverSettings(PredictingSettings):
     def excluded(self) -> tuple[str, ...]:
         return tuple(self.exclude.split("; ")) if self.exclude else ()
 
-    def scope(self, dataset: Dataset, oracle: Oracle, given: str = "") -> str:
+    def scope(self, dataset: Dataset, oracle: Oracle, known: str = "") -> str:
         """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it.
-        `given` stands for the features that it starts with."""
-        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), given])
+        `known` stands for the features that it starts with."""
+        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), known])
 
     def purpose(self, dataset: Dataset) -> str:
         """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
@@ -261,8 +243,8 @@ class DiscoverSettings(PredictingSettings):
     def limits(self) -> str:
         """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
         lengths = {"queries", "target_g", "nones", "label_rest", "agree", "uncertified"}
-        given = self.model_dump(include=lengths, exclude_defaults=True)
-        words = (name if value is True else f"{name}-{value}" for name, value in given.items())
+        changed = self.model_dump(include=lengths, exclude_defaults=True)
+        words = (name if value is True else f"{name}-{value}" for name, value in changed.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)
 
     @property

@@ -57,11 +57,9 @@ def read_target(settings: DiscoverSettings, dataset: Dataset) -> DiscoveryTarget
     if settings.target is not None and settings.between is not None:
         raise UsageError(f"--target {settings.target!r} and --between {settings.between!r} are two targets: give one")
     ids = [example.id for example in dataset.examples]
-    wanted: tuple[str, ...] = ()
-    name = settings.target or ""
+    name, wanted = settings.target or "", list[str]()
     if settings.between is not None:
-        name, *wanted_values = _between(settings.between)
-        wanted = tuple(wanted_values)
+        name, *wanted = _between(settings.between)
     column = read_column(dataset, name, ids)
     if wanted and (column.is_number or set(wanted) - set(map(str, column.values))):
         there = ", ".join(sorted({repr(str(value)) for value in column.values})[:12])
@@ -74,7 +72,7 @@ def read_target(settings: DiscoverSettings, dataset: Dataset) -> DiscoveryTarget
         values[column.rows] = column.values
         known[column.rows] = True
     else:
-        classes = wanted or tuple(sorted({str(value) for value in column.values}))
+        classes = tuple(wanted or sorted({str(value) for value in column.values}))
         places = {name: place for place, name in enumerate(classes)}
         values = np.full(len(ids), -1, np.intp)
         values[column.rows] = [places.get(str(value), -1) for value in column.values]
@@ -85,12 +83,12 @@ def read_target(settings: DiscoverSettings, dataset: Dataset) -> DiscoveryTarget
     return target
 
 
-def _between(text: str) -> tuple[str, str, str]:
+def _between(text: str) -> list[str]:
     name, _, values = text.partition("=")
-    parts = [value.strip() for value in values.split(",")]
-    if not name or len(parts) != 2 or not all(parts) or parts[0] == parts[1]:
+    pair = [value.strip() for value in values.split(",")]
+    if not name or len(pair) != 2 or not all(pair) or pair[0] == pair[1]:
         raise UsageError(f"--between {text!r} is not COLUMN=VALUE,VALUE: as in --between kind=cat,dog")
-    return name, parts[0], parts[1]
+    return [name, *pair]
 
 
 def _split_by(
@@ -105,25 +103,25 @@ def _split_by(
         there = ", ".join(map(repr, table.columns)) or "no further columns"
         raise UsageError(f"--hold-out-by: the data set has no column {settings.hold_out_by!r} (it has {there})")
     series = table[settings.hold_out_by].reindex(ids)
-    given = series.notna() & (series.astype(str).str.strip() != "")
+    filled = series.notna() & (series.astype(str).str.strip() != "")
     numbers = pd.to_numeric(series, errors="coerce")
-    if numbers[given].isna().any():
-        numbers = pd.to_datetime(series.where(given), errors="coerce", utc=True, format="ISO8601")
+    if numbers[filled].isna().any():
+        numbers = pd.to_datetime(series.where(filled), errors="coerce", utc=True, format="ISO8601")
         numbers = numbers.astype("int64").where(numbers.notna()).astype("float64")
-    if given.any() and not numbers[given].isna().any():
+    if filled.any() and not numbers[filled].isna().any():
         return np.asarray(numbers, np.float64)
-    return np.array([str(value) if there else name for name, value, there in zip(ids, series, given, strict=True)])
+    return np.array([str(value) if there else name for name, value, there in zip(ids, series, filled, strict=True)])
 
 
 def _check_split(target: DiscoveryTarget) -> None:
     """Both sides need examples, and of classes each of them."""
-    for side, what, fewest in ((~target.held_out, "to learn from", 2), (target.held_out, "held out", FEWEST_HELD_OUT)):
+    for side, use, fewest in ((~target.held_out, "to learn from", 2), (target.held_out, "held out", FEWEST_HELD_OUT)):
         values = target.values[side & target.known]
         counts = [int((values == place).sum()) for place in range(len(target.classes))]
         lacking = [name for name, count in zip(target.classes, counts, strict=True) if not count]
         if len(values) < fewest or lacking:
             missing = f"none of {lacking[0]!r}" if lacking else f"{len(values)}"
             raise UsageError(
-                f"target {target.column!r}: of the examples {what} there are {missing}: use a data set with more "
+                f"target {target.column!r}: of the examples {use} there are {missing}: use a data set with more "
                 "examples that have a value, or another --hold-out-by"
             )

@@ -100,8 +100,13 @@ class BatchLabels:
         for ballot, refused, note in zip(computed.ballots, computed.refused.tolist(), why_not, strict=True):
             yes, no, abstained = (int(counts.sum()) for counts in (ballot.yes, ballot.no, ballot.abstained))
             self.paid_calls += yes + no + abstained
-            said = {Verdict.YES: yes, Verdict.NO: no, Verdict.REFUSED: refused, Verdict.UNREADABLE: abstained - refused}
-            for verdict, answers in said.items():
+            votes = {
+                Verdict.YES: yes,
+                Verdict.NO: no,
+                Verdict.REFUSED: refused,
+                Verdict.UNREADABLE: abstained - refused,
+            }
+            for verdict, answers in votes.items():
                 self.unusable.count(by, LABEL, verdict.value, note, answers)
 
 
@@ -153,9 +158,8 @@ class Resources:
     def answered(self, run_id: str) -> tuple[int, Money]:
         """How many answers this process has had for a run, and what they cost."""
         of_run = [recorded for (run, _), recorded in list(self._recorded.items()) if run == run_id]
-        return sum(recorded.paid_calls + recorded.cached_calls for recorded in of_run), sum(
-            recorded.cost for recorded in of_run
-        )
+        answers = sum(recorded.paid_calls + recorded.cached_calls for recorded in of_run)
+        return answers, sum(recorded.cost for recorded in of_run)
 
     def load_ahead(self, settings: EnrichSettings) -> None:
         """Load the model, if there is one, and let it look at the first examples until any is asked about. What is

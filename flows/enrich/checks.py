@@ -6,7 +6,7 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from flows.discover import read_features, with_run_exemplars
+from flows.discover.known import read_features, with_run_exemplars
 from flows.enrich.batches import default_folder, open_oracle
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.oracle_specs import OracleSpec, check_exemplars

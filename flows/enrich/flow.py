@@ -17,7 +17,7 @@ from uuid import uuid4
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.discover import StopReason
+from flows.discover.findings import StopReason
 from flows.enrich.batches import BatchLost, Labeller, Resources, Submit
 from flows.enrich.checks import LOOKED_AT, check, check_oracles, folder_of
 from flows.enrich.predict import Predictor
@@ -27,9 +27,12 @@ from flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, 
 from flows.enrich.update import Changes, Enrichment
 from flows.enrich.values import ValueTable
 from flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
+from flows.prefect_api.connection import starting_prefect
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
-from flows.reviewing import suspend
+from flows.reviewing.suspension import suspend
 from flows.runs import attributes_of, corrected_cells
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
@@ -71,11 +74,16 @@ def next_table_schema(
     """The schema of the version to come."""
     version = old.version + 1
     if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
-        _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
+        if not settings.backfill:
+            raise RunError(
+                f"the table was labelled by {old.oracle.get('kind')}:{old.oracle.get('model')} with "
+                f"{plural(old.votes, 'vote')}, and {settings.oracle} with {plural(settings.votes, 'vote')} is another "
+                "voter: ask everything again with --backfill, or give another --out"
+            )
         columns = tuple(Column(f.name, f.definition, 0) for f in features)
         return TableSchema(version, columns, identity, settings.votes, corrections=old.corrections)
-    given = {feature.name: feature for feature in features}
-    continued = [_continued(column, given.get(column.name), settings) for column in old.columns]
+    by_name = {feature.name: feature for feature in features}
+    continued = [_continued(column, by_name.get(column.name), settings) for column in old.columns]
     # Rows of before count as asked for a new feature only if it is filled in for them.
     since = 0 if settings.backfill or not old.columns else version
     continued += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
@@ -94,15 +102,6 @@ def _continued(column: Column, feature: Feature | None, settings: EnrichSettings
             "rename it, or give another --out"
         )
     return Column(column.name, feature.definition, 0 if settings.backfill else column.since)
-
-
-def _require_backfill(settings: EnrichSettings, oracle: str, votes: int) -> None:
-    if not settings.backfill:
-        raise RunError(
-            f"the table was labelled by {oracle} with {plural(votes, 'vote')}, and {settings.oracle} with "
-            f"{plural(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
-            "or give another --out"
-        )
 
 
 TICK_SECONDS = 0.5
@@ -265,6 +264,9 @@ class _Job:
         ) as run:
             retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
             labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)
+            embeddings, predictor = Environment.read().cache / "embeddings", None
+            if settings.agree is not None:
+                predictor = Predictor(settings, self.folder, embeddings, oracle.identity.to_json())
             work = Enrichment(
                 table,
                 self.features,
@@ -273,7 +275,7 @@ class _Job:
                 backfill=settings.backfill,
                 in_flight=2 * settings.workers,
                 drop_gone=settings.drop_gone,
-                predictor=self._predictor(oracle.identity.to_json()),
+                predictor=predictor,
                 cheap=self._cheap(labeller),
                 opens_all=isinstance(oracle, LoadsModel) and oracle.opens_pictures,
                 asks_early=not (answers_later(settings.oracle) or isinstance(oracle, ComputesLabels)),
@@ -306,21 +308,16 @@ class _Job:
         """What is about to be asked, and what it costs at most; the data set is not read for it."""
         settings, new = self.settings, None if listed.total is None else max(listed.total - rows, 0)
         asked = f"{plural(len(self.features), 'feature')} with {plural(settings.votes, 'vote')} each"
-        about = "what is new" if new is None else f"about {plural(new, 'new example')}"
-        lines = [f"plan: {asked} for {about}; the table has {plural(rows, 'row')}"]
+        examples = "what is new" if new is None else f"about {plural(new, 'new example')}"
+        lines = [f"plan: {asked} for {examples}; the table has {plural(rows, 'row')}"]
         if new is not None and may_cost(settings.oracle):
             first = next(
                 (found for found in islice(examples_in(listed), LOOKED_AT) if isinstance(found, Example)), None
             )
-            each = sum(oracle.estimate([Label(feature, first) for feature in self.features])) if first else 0
-            most = in_usd(new * settings.votes * each, at_most=True)
+            price = sum(oracle.estimate([Label(feature, first) for feature in self.features])) if first else 0
+            most = in_usd(new * settings.votes * price, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
         return lines
-
-    def _predictor(self, identity: dict[str, Any]) -> Predictor | None:
-        if self.settings.agree is None:
-            return None
-        return Predictor(self.settings, self.folder, Environment.read().cache / "embeddings", identity)
 
     def _cheap(self, labeller: Labeller) -> Labeller | None:
         """Who labels first, at the run's expense and within its budget."""

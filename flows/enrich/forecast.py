@@ -57,10 +57,8 @@ class Pool:
 
     def plan(self, votes: int, shares: AskedShares | None, chances: Chances) -> Iterator[Asked]:
         """Of all that is lacking, or of what is not predicted."""
-        labels, times = LabelPlan(votes, chances), self.count / len(self.sample)
-        if shares is None or not shares.saves:
-            return labels.of(self.sample, self.features, times)
-        return labels.of_cells(shares.cells(self.sample, len(self.features)), self.sample, self.features, times)
+        times = self.count / len(self.sample)
+        return LabelPlan(votes, chances).of_pool(self.sample, self.features, times, shares)
 
 
 def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> Estimate:
@@ -123,8 +121,8 @@ def _shares(settings: EnrichSettings, folder: Path, oracle: Oracle, pool: Pool) 
     if left is None:
         return AskedShares.expected(pool.count, len(pool.features), promise)
     identity = oracle.identity.to_json() if is_known(oracle) else {}
-    kept = Predictor(settings, folder, folder, identity).keeps(pool.features)
-    return AskedShares.as_before(pool.count, promise, left, kept=kept)
+    stored = Predictor(settings, folder, folder, identity).keeps(pool.features)
+    return AskedShares.as_before(pool.count, promise, left, stored=stored)
 
 
 PREDICTING_TERMS = ("agree", "delta", "embedder", "cheap", "uncertified")
@@ -137,17 +135,17 @@ def _left_before(folder: Path, settings: EnrichSettings, features: Sequence[Feat
         earlier = EnrichSummary.read(folder)
     except RunError:
         return None
-    given = settings.model_dump(mode="json")
-    if any(earlier.settings.get(name) != given[name] for name in PREDICTING_TERMS):
+    chosen = settings.model_dump(mode="json")
+    if any(earlier.settings.get(name) != chosen[name] for name in PREDICTING_TERMS):
         return None
     of_last = {
         entry["feature"]: entry["certificate"] for entry in earlier.certificates if entry["version"] == earlier.version
     }
     if not any(of_last.values()) or not all(feature.name in of_last for feature in features):
         return None
-    chosen, without = [of_last[feature.name] for feature in features], 0.0 if settings.leaves else 1.0
+    last, without = [of_last[feature.name] for feature in features], 0.0 if settings.leaves else 1.0
     return tuple(
-        1 - certificate["covered"] / certificate["population"] if certificate else without for certificate in chosen
+        1 - certificate["covered"] / certificate["population"] if certificate else without for certificate in last
     )
 
 

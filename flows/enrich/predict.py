@@ -75,14 +75,13 @@ class Predictor:
     cache: Path
     oracle: dict[str, Any]  # its identity
     made: list[Prediction] = field(default_factory=list)
-    _kept: dict[str, Any] | None = None
+    _to_save: dict[str, Any] | None = None
 
     @property
     def used(self) -> list[str]:
         """By what labels were predicted: embedders, and a cheaper oracle that answered first."""
-        return list(
-            dict.fromkeys(name for prediction in self.made for name in (prediction.by, prediction.embedder) if name)
-        )
+        names = (name for prediction in self.made for name in (prediction.by, prediction.embedder))
+        return list(dict.fromkeys(filter(None, names)))
 
     def certificates(self, version: int) -> list[dict[str, Any]]:
         return [certificate for made in self.made for certificate in made.certificates(version)]
@@ -104,9 +103,9 @@ class Predictor:
         first: FirstAnswers | None,
     ) -> Prediction:
         """Raises ExampleChanged where a picture is gone, and whatever `ask` raises."""
-        state, kept = self._read(features)
+        state, stored = self._read(features)
         source: VectorSource = NoVectors()
-        if not may_predict(len(examples), self.promise, kept=kept is not None):
+        if not may_predict(len(examples), self.promise, kept=stored is not None):
             first = None
         elif first is None or self.settings.embedder is not None:  # else the cheaper model's answers are all there is
             source = embedder_of(self.settings.embedder, examples, self.cache, state)
@@ -114,9 +113,9 @@ class Predictor:
         odds = first(examples, features) if first is not None else None
         whole_rows = examples[0].image is not None
         pool = LabelPool(source.vectors(examples), order, len(features), whole_rows, odds)
-        if kept is not None and kept.classifiers.weights.shape != (pool.features, pool.vectors.shape[1]):
-            kept = None
-        result = label_pool(pool, ask, self.promise, kept, leave=self.settings.leaves)
+        if stored is not None and stored.classifiers.weights.shape != (pool.features, pool.vectors.shape[1]):
+            stored = None
+        result = label_pool(pool, ask, self.promise, stored, leave=self.settings.leaves)
         by = "" if first is None else self.settings.cheap or ""
         made = Prediction(features, result, source.name, len(examples), by)
         self.made.append(made)
@@ -146,13 +145,13 @@ class Predictor:
         except Exception:  # numpy and zipfile raise anything for a file that they did not write
             return None, None
 
-    def _keep(self, features: Sequence[Feature], source: VectorSource, kept: StoredClassifiers) -> None:
-        made = kept.classifiers
-        arrays = {"weights": made.weights, "trust": made.trust, "bias": made.bias, "certified": kept.certified}
-        self._kept = {**source.state(), **arrays, "key": np.array(self._key(features))}
+    def _keep(self, features: Sequence[Feature], source: VectorSource, stored: StoredClassifiers) -> None:
+        made = stored.classifiers
+        arrays = {"weights": made.weights, "trust": made.trust, "bias": made.bias, "certified": stored.certified}
+        self._to_save = {**source.state(), **arrays, "key": np.array(self._key(features))}
 
     def save(self) -> None:
         """Once the table is written: a run that is killed before goes on with the classifiers it had."""
-        if self._kept is not None:
-            arrays = self._kept
+        if self._to_save is not None:
+            arrays = self._to_save
             replace_file(self.folder / PREDICTOR, lambda file: np.savez(file, **arrays), binary=True)

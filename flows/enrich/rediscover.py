@@ -14,14 +14,18 @@ from prefect.client.schemas.objects import State
 
 from discovery import Labels, find_twin
 from discovery.strategies import adaptive_triple
-from flows.discover import SUBSET, WORKING_SET, Finding, Limits, Loop, StopReason
+from flows.discover.findings import Finding, StopReason
+from flows.discover.loop import Limits, Loop
+from flows.discover.settings import SUBSET, WORKING_SET
 from flows.enrich.batches import open_oracle
 from flows.enrich.flow import table_folder
 from flows.enrich.settings import RediscoverSettings
 from flows.oracle_specs import deciding
-from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
+from flows.prefect_api.endings import BUDGET
+from flows.prefect_api.history import History
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
 from flows.progress import SILENT, Display, recorded_run, recording
-from flows.reviewing import suspend
+from flows.reviewing.suspension import suspend
 from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd, rows_save
 from reports.enrichment import LabelTable, read_table
 from reports.run import RunError, defuse, replace_file

@@ -13,7 +13,7 @@ from typing import Any
 from flows.enrich.batches import Batch, BatchFuture, BatchLabels, Labeller, Submit
 from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
-from flows.prefect_api import History
+from flows.prefect_api.history import History
 from tasks import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from flows.discover import SUBSET, WORKING_SET
+from flows.discover.settings import SUBSET, WORKING_SET
 from flows.oracle_specs import with_brief
 from flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
 from models import MOST_EXEMPLARS, digest_of
@@ -45,7 +45,7 @@ class EnrichSettings(PredictingSettings):
 
     def briefed(self, oracle: str) -> str:
         """As the run was whose features these are, if nothing else is said."""
-        from flows.discover import about_of
+        from flows.discover.known import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
 

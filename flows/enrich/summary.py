@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flows.discover import StopReason
+from flows.discover.findings import StopReason
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
 from flows.enrich.values import ValueTable
@@ -167,8 +167,8 @@ class EnrichSummary(BaseModel):
         asked = [entry["feature"] for entry in here if entry["certificate"] is None]
         if asked and not all(prediction["too_small"] for prediction in self.predictions):
             left = sum(prediction.get("left_labels", 0) for prediction in self.predictions)
-            what = f"and left out ({left:,} labels; --uncertified ask asks for them)" if left else "and therefore asked"
-            lines.append(f"not certified, {what}: " + ", ".join(asked))
+            use = f"and left out ({left:,} labels; --uncertified ask asks for them)" if left else "and therefore asked"
+            lines.append(f"not certified, {use}: " + ", ".join(asked))
         weak = self._below_the_promise([entry for entry in here if entry["certificate"]])
         return [*lines, *weak]
 
@@ -297,9 +297,9 @@ class NightOutcome:
         write_table(self.folder, table)
         schema = json.dumps(schema_of(table), indent=2, ensure_ascii=False)
         replace_file(self.folder / SCHEMA, lambda file: file.write(f"{schema}\n"))
-        kept = table.table_schema.keeps_labels_of(self.before)
+        keeps_labels = table.table_schema.keeps_labels_of(self.before)
         corrected = table.rows_corrected_since(self.before)
-        rows = [*changes.rows, *corrected] if kept else None  # labels of another schema are gone from all rows
+        rows = [*changes.rows, *corrected] if keeps_labels else None  # labels of another schema are gone from all rows
         predicted_by = ", ".join(self.work.predictor.used) if self.work.predictor else None
         write_history(
             self.folder, table, NewVersion(self.run_id, rows, changes.cells, changes.dropped, predicted_by or None)

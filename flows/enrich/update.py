@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
+from flows.discover.remaining import AskingStopped
 from flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Labeller, Submit, result_of
 from flows.enrich.predict import Predictor
 from models import ExampleChanged, Feature, Money, OracleError, Unlike
@@ -107,14 +108,6 @@ class Changes:
         del self.left_out[MAX_IDS:]
 
 
-class PoolStopped(Exception):
-    """What stopped the asking of a pool: a budget, or people who have yet to answer."""
-
-    def __init__(self, error: OracleError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 class PoolBatches:
     """Asks cells of a pool in batches, those with the same features together."""
 
@@ -132,7 +125,7 @@ class PoolBatches:
         self.left_out: list[Quarantined] = []
 
     def ask(self, cells: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Raises PoolStopped once all that was answered is in the store."""
+        """Raises AskingStopped once all that was answered is in the store."""
         return self._asked(cells)[0]
 
     def log_odds(self, examples: Sequence[Example], features: Sequence[Feature]) -> NDArray[np.float64]:
@@ -167,7 +160,7 @@ class PoolBatches:
         while waiting:
             take()
         if stopped is not None:
-            raise PoolStopped(stopped)
+            raise AskingStopped(stopped)
         return labels, chances
 
 
@@ -210,18 +203,13 @@ class Enrichment:
         self._labeller, self._submit = labeller, submit
         self._backfill, self._max_in_flight = backfill, in_flight
         self._known = len(table)
-        self._before = table.labels[: self._known].copy()
+        self.before: Labels = table.labels[: self._known].copy()  # as they were read
         self._seen = np.zeros(self._known, np.bool_)
         self._complete = np.full(self._known, not backfill)  # rows of which every label was there already
         for column in self._columns:
-            self._complete &= self._before[:, column] != UNKNOWN
+            self._complete &= self.before[:, column] != UNKNOWN
         self._queued: dict[tuple[int, ...], list[tuple[Example, ChangeKind]]] = {}
         self._in_flight: deque[InFlight] = deque()
-
-    @property
-    def before(self) -> Labels:
-        """The labels as they were read."""
-        return self._before
 
     @property
     def answered(self) -> tuple[int, Money]:
@@ -244,7 +232,7 @@ class Enrichment:
                     self._predict(self.predictor, columns)
                 else:
                     self._send(columns)
-        except PoolStopped as stopped:
+        except AskingStopped as stopped:
             changes.stopped = stopped.error
         except (OracleError, StoreError, DatasetError) as error:
             changes.failure = error
@@ -280,17 +268,14 @@ class Enrichment:
         for found in iter_examples(
             spec, columns, known=lambda digest: left or known(digest) is not None, remark=remarks.append
         ):
-            self._mark_seen(found.id)
+            row = self.table.row(found.id)
+            if row is not None and row < self._known:
+                self._seen[row] = True
             if isinstance(found, Quarantined):
                 self.changes.skip(found)
                 continue
             self.looked_at += 1
             yield found
-
-    def _mark_seen(self, name: str) -> None:
-        row = self.table.row(name)
-        if row is not None and row < self._known:
-            self._seen[row] = True
 
     def _wanted(self, example: Example) -> tuple[tuple[int, ...], ChangeKind]:
         """What to ask about an example; one about which nothing is asked is taken over at once."""
@@ -359,11 +344,9 @@ class Enrichment:
         self.changes.count_batch(labelled)
         rows, places = list[int](), list[int]()
         for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):
-            row = (
-                self._apply_row(example, kind, oldest.columns, labelled.labels[place])
-                if labelled.known[place]
-                else None
-            )
+            if not labelled.known[place]:
+                continue
+            row = self._apply_row(example, kind, oldest.columns, labelled.labels[place])
             if row is not None:
                 rows.append(row)
                 places.append(place)

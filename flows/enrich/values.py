@@ -59,14 +59,14 @@ class ValueTable:
         digests = [table.digest(row) for row in range(len(table))]
         before = {(name, digest): row for row, (name, digest) in enumerate(zip(self.ids, self.digests, strict=True))}
         rows = [before.get(key, UNKNOWN) for key in zip(table.ids, digests, strict=True)]
-        kept = {attribute.name: attribute for attribute in self.attributes}
+        earlier = {attribute.name: attribute for attribute in self.attributes}
         learned = [
             *wanted,
             *(attribute for attribute in self.attributes if attribute.name not in {new.name for new in wanted}),
         ]
         made = []
         for attribute in learned:
-            old = kept.get(attribute.name)
+            old = earlier.get(attribute.name)
             codes = np.full(len(rows), UNKNOWN, np.int64)
             if old is not None and old.values == attribute.values:
                 codes = np.array([UNKNOWN if row == UNKNOWN else old.codes[row] for row in rows], np.int64)

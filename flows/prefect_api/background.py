@@ -188,20 +188,17 @@ def _settles_terms(file: Path) -> bool:
 def _files() -> list[Path]:
     """The files from which Prefect may read settings."""
     profiles = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect") / "profiles.toml"
-    return [file for file in (profiles, *map(Path, HERE)) if file.is_file() and _is_of_prefect(file)]
-
-
-def _is_of_prefect(file: Path) -> bool:
-    return file.name != "pyproject.toml" or b"tool.prefect" in file.read_bytes()
+    there = [file for file in (profiles, *map(Path, HERE)) if file.is_file()]
+    return [file for file in there if file.name != "pyproject.toml" or b"tool.prefect" in file.read_bytes()]
 
 
 def _version() -> str:
     """What decides how a server behaves: its program, Prefect, this Python, and Prefect's settings."""
     named = sorted(item for item in os.environ.items() if item[0].upper().startswith("PREFECT_"))
-    parts = [PROGRAM.read_bytes(), importlib.metadata.version("prefect").encode(), os.fsencode(sys.prefix)]
-    parts += [f"{name}={value}".encode(errors="replace") for name, value in named if not name.startswith(OF_CLIENTS)]
-    parts += [file.read_bytes() for file in _files()]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    contents = [PROGRAM.read_bytes(), importlib.metadata.version("prefect").encode(), os.fsencode(sys.prefix)]
+    contents += [f"{name}={value}".encode(errors="replace") for name, value in named if not name.startswith(OF_CLIENTS)]
+    contents += [file.read_bytes() for file in _files()]
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:16]
 
 
 def _read(folder: Path) -> Note | None:

@@ -56,21 +56,21 @@ def prefect_api(state: Path, idle: float, display: Display = SILENT) -> Iterator
             f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
             "or unset PREFECT_API_URL to let the run bring its own"
         )
-    kept = kept_server(state, pointed_at)
-    if kept is None and pointed_at:
+    running = kept_server(state, pointed_at)
+    if running is None and pointed_at:
         _assert_admitted(pointed_at)
         yield Api(pointed_at, own=False)
         return
-    with _local_server(kept, state, idle, display) as local, pointing_at(local), _heartbeats(watched=bool(kept)):
-        yield Api(local.url, own=not (kept or idle))
+    with _local_server(running, state, idle, display) as local, pointing_at(local), _heartbeats(watched=bool(running)):
+        yield Api(local.url, own=not (running or idle))
 
 
 @contextmanager
-def _local_server(kept: LocalServer | None, state: Path, idle: float, display: Display) -> Iterator[LocalServer]:
+def _local_server(running: LocalServer | None, state: Path, idle: float, display: Display) -> Iterator[LocalServer]:
     """The server that is kept, else the one in the background, else a new one that ends with this process."""
     with ExitStack() as stack:
-        if kept:
-            server = kept
+        if running:
+            server = running
         elif idle:
             background = stack.enter_context(BackgroundServer(state, idle))
             server = background.answering() or _awaited(background, display)

@@ -80,8 +80,8 @@ def line_of(error: Exception) -> str:
     """What is said of it: one line, without secrets and without what a terminal would obey."""
     line, ending = clean(str(error)) or type(error).__name__, ending_of(error)
     if ending is MACHINE and isinstance(error, OSError):
-        what = f"cannot use {_path(error)!r}" if error.filename is not None else "cannot read or write a file"
-        return f"{what} ({(error.strerror or line).lower()}): free some of it and run again; what was answered is kept"
+        fault = f"cannot use {_path(error)!r}" if error.filename is not None else "cannot read or write a file"
+        return f"{fault} ({(error.strerror or line).lower()}): free some of it and run again; what was answered is kept"
     if ending is BAD_INPUT and isinstance(error, OSError):
         return f"cannot use {_path(error)!r} ({str(error.strerror).lower()}): give another path"
     return f"{type(error).__name__}: {line} (add --debug for the traceback)" if ending is FAILED else line

@@ -157,10 +157,10 @@ def end_with_parent(parent: int) -> None:
 def detach(note: Path) -> None:
     """Go on as nobody's child. The process that was started writes down where it is, for its owner alone, and ends."""
     if pid := os.fork():
-        about = {"pid": pid, "url": os.environ["PREFECT_API_URL"], "password": os.environ["PREFECT_API_AUTH_STRING"]}
+        address = {"pid": pid, "url": os.environ["PREFECT_API_URL"], "password": os.environ["PREFECT_API_AUTH_STRING"]}
         part = note.with_suffix(".part")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(about, file)
+            json.dump(address, file)
         part.rename(note)
         os._exit(0)
 

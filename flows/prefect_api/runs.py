@@ -80,8 +80,8 @@ class PreparedFlow(Flow[..., Any]):
             with TagsContext(current_tags=set()):  # of a task with tags the server is asked whether it may run
                 return work()
 
-        name, run_name, about = template.name, template.flow_run_name, template.description
-        super().__init__(run, name=name, flow_run_name=run_name, description=about, persist_result=False)
+        name, run_name, description = template.name, template.flow_run_name, template.description
+        super().__init__(run, name=name, flow_run_name=run_name, description=description, persist_result=False)
         self._template = template
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -94,13 +94,6 @@ class PreparedFlow(Flow[..., Any]):
 
 def _unchanged(flow: Flow[..., Any]) -> Flow[..., Any]:
     return flow
-
-
-def start_prepared(template: Flow[..., Any], settings: BaseModel, work: Callable[[], Any]) -> State[Any]:
-    """A run of the flow that does `work`."""
-    flow: Any = PreparedFlow(template, work)
-    state: State[Any] = flow(settings, return_state=True)
-    return state
 
 
 class _Attempt:
@@ -215,7 +208,8 @@ def _run_here(
 ) -> Any:
     history = History(display)
     attempt = _Attempt(work, history, labels[0])
-    start = partial(start_prepared, template, settings, attempt)
+    flow: Any = PreparedFlow(template, attempt)
+    start = partial(flow, settings, return_state=True)
     try:
         state = run_with_api(start, last_task, *labels, display=display, history=history)
     except (Abort, Exception):

@@ -179,8 +179,8 @@ def _kept_password(file: Path) -> SecretStr:
     from prefect.settings import get_current_settings
 
     chosen = get_current_settings().server.api.auth_string
-    kept = file.read_text().strip() if file.exists() else ""
-    password = chosen or (SecretStr(kept) if kept else terms_of_settings().password)
+    earlier = file.read_text().strip() if file.exists() else ""
+    password = chosen or (SecretStr(earlier) if earlier else terms_of_settings().password)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as opened:
         os.fchmod(opened.fileno(), 0o600)
         opened.truncate()

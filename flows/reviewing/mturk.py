@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
@@ -317,14 +317,19 @@ def _create(client: TurkClient, hit: Hit, address: str) -> str:
 
 def _listed(client: TurkClient) -> dict[str, str]:
     """All tasks of the account by the token that was written on them."""
-    found: dict[str, str] = {}
-    more: dict[str, Any] = {}
+    hits = _pages("HITs", client.list_hits)
+    return {hit["RequesterAnnotation"]: hit["HITId"] for hit in hits if hit.get("RequesterAnnotation")}
+
+
+def _pages(entries: str, method: Any, **request: Any) -> Iterator[dict[str, Any]]:
+    """The entries of all pages of a list."""
+    token: dict[str, Any] = {}
     while True:
-        page = _call(client.list_hits, MaxResults=100, **more)
-        found |= {hit["RequesterAnnotation"]: hit["HITId"] for hit in page["HITs"] if hit.get("RequesterAnnotation")}
+        page = _call(method, MaxResults=100, **request, **token)
+        yield from page[entries]
         if not page.get("NextToken"):
-            return found
-        more = {"NextToken": page["NextToken"]}
+            return
+        token = {"NextToken": page["NextToken"]}
 
 
 class NotPosted(UsageError):
@@ -392,7 +397,9 @@ def collect(store: Store, client: TurkClient, market: str, *, bonus: Decimal | N
 def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, bonus: Decimal | None) -> None:
     booked = _booked(store, hit)
     open_ones = 0
-    for assignment in _assignments(client, hit):
+    statuses = [SUBMITTED, APPROVED, REJECTED]
+    listed = _pages("Assignments", client.list_assignments_for_hit, HITId=hit.hit_id, AssignmentStatuses=statuses)
+    for assignment in list(listed):
         name, status = assignment["AssignmentId"], assignment["AssignmentStatus"]
         worker = f"mturk {assignment['WorkerId']}"
         if status == REJECTED:
@@ -423,27 +430,10 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
     store.queue.mturk.set_state(hit.token, "collected")
 
 
-def _assignments(client: TurkClient, hit: Hit) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    more: dict[str, Any] = {}
-    while True:
-        page = _call(
-            client.list_assignments_for_hit,
-            HITId=hit.hit_id,
-            AssignmentStatuses=[SUBMITTED, APPROVED, REJECTED],
-            MaxResults=100,
-            **more,
-        )
-        found += page["Assignments"]
-        if not page.get("NextToken"):
-            return found
-        more = {"NextToken": page["NextToken"]}
-
-
 def _booked(store: Store, hit: Hit) -> dict[str, str]:
     """Assignments that are in the books, with the claim under which they are."""
-    kept = store.answers.lookup(claim_keys(hit))
-    return {answer["assignment"]: key for key, answer in kept.items()}
+    booked = store.answers.lookup(claim_keys(hit))
+    return {answer["assignment"]: key for key, answer in booked.items()}
 
 
 def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: int) -> None:
@@ -468,8 +458,8 @@ def _bonus_key(assignment: str) -> str:
 
 
 def _bonus_paid(store: Store, assignment: str) -> int:
-    kept = store.answers.lookup([_bonus_key(assignment)])
-    return sum(int(answer.get("paid", 0)) for answer in kept.values())
+    booked = store.answers.lookup([_bonus_key(assignment)])
+    return sum(int(answer.get("paid", 0)) for answer in booked.values())
 
 
 def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str, Any], bonus: Decimal) -> int:

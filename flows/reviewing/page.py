@@ -27,7 +27,7 @@ from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
 from sources import ANY, Columns, Example, load_dataset, printable_lines
 from store import Store
 from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion, Withdrawal
-from studio.review import LINK, SECRET, ReviewConfig, Signer
+from studio.review import LINK, SECRET, ReviewConfig, Signer, create_app
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -137,8 +137,6 @@ class PageSettings:
 
 
 def make_app(store: Store, settings: PageSettings) -> FastAPI:
-    from studio.review import create_app
-
     return create_app(store.queue, settings.config())
 
 
@@ -218,14 +216,16 @@ def resume(queue: Queue) -> list[str]:
     """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
     from prefect.settings import get_current_settings
 
-    from flows.prefect_api import kept_server, pointing_at, state_folder
+    from flows.prefect_api.connection import pointing_at
+    from flows.prefect_api.environment import state_folder
+    from flows.prefect_api.servers import kept_server
     from flows.reviewing.suspension import resume_ready_runs
 
     pointed_at = get_current_settings().api.url
-    kept = kept_server(state_folder(), pointed_at)
-    if kept is None and not pointed_at:
+    running = kept_server(state_folder(), pointed_at)
+    if running is None and not pointed_at:
         return []
-    with pointing_at(kept) if kept else nullcontext():
+    with pointing_at(running) if running else nullcontext():
         return resume_ready_runs(queue)
 
 

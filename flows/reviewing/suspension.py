@@ -7,7 +7,8 @@ import time
 from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
-from flows.prefect_api import WAITING, History
+from flows.prefect_api.endings import WAITING
+from flows.prefect_api.history import History
 from flows.progress import Display
 from models import AnswersPending, digest_of
 from store import Store

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from flows.discover import DiscoverSettings, Prepared, prepare
+from flows.discover.preparation import Prepared, prepare
+from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
@@ -63,11 +64,11 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     if request.action == "list":
         return _listed(run)
     if request.action == "log":
+        log = read_log(run.folder)
         entries = [
-            {"at": e.at, "action": e.action, "arguments": e.arguments} | ({"by": e.by} if e.by else {})
-            for e in read_log(run.folder)
+            {"at": e.at, "action": e.action, "arguments": e.arguments} | ({"by": e.by} if e.by else {}) for e in log
         ]
-        lines = [f"{entry['at']} {entry['action']} {entry['arguments'] or ''}{_by(entry)}" for entry in entries]
+        lines = [f"{e.at} {e.action} {e.arguments or ''}{f', by {e.by}' if e.by else ''}" for e in log]
         return CurationResult(entries, lines or ["nothing was changed"])
     if request.action == "undo":
         entry = undo(run, by=request.by, seen=request.seen)
@@ -83,8 +84,8 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
     if not asks:
         return _change(run, request, change, None, display)
-    with relabelling(run, request, asks, display) as again:
-        return _change(run, request, change, again, display)
+    with asking(run, request, display) as (prepared, recorded, record):
+        return _change(run, request, change, Relabelling(prepared, recorded, asks, record, run.findings), display)
 
 
 def _change(
@@ -102,7 +103,7 @@ def _change(
     if not request.confirmed and not display.confirm(lines):
         return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
     asked = again.ask() if again else {}
-    spent = again.spent / MICRO if again else 0.0
+    spent = again.recorded.cost / MICRO if again else 0.0
     record_change(run, change, asked, spent, by=request.by, seen=request.seen)
     done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
     return CurationResult(data | {"done": True}, [*lines, done])
@@ -124,26 +125,14 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
     if request.action == "split":
         _require(len(names) >= 3, "split takes a name and two new ones or more")
         return {"name": names[0], "into": names[1:], "definitions": definitions}
-    if request.action == "drop":
-        _require(len(names) >= 1, "drop takes one name or more")
-        return {"names": names}
-    if request.action == "label":
-        _require(len(names) >= 1, "label takes one name or more")
+    if request.action in ("drop", "label"):
+        _require(len(names) >= 1, f"{request.action} takes one name or more")
         return {"names": names}
     if request.action == "duplicates":
         _require(not names, "duplicates takes no name")
         return {}
     actions = "list, rename, merge, split, drop, define, label, duplicates, undo, log"
     raise UsageError(f"unknown action {request.action!r}: choose one of {actions}")
-
-
-@contextmanager
-def relabelling(
-    run: Run, request: CurationRequest, asks: list[LabelRequest], display: Display
-) -> Iterator[Relabelling]:
-    """Labels to be asked again."""
-    with asking(run, request, display) as (prepared, recorded, record):
-        yield Relabelling(prepared, recorded, asks, record, run.findings)
 
 
 def prepare_request(run: Run, request: CurationRequest, display: Display) -> Prepared:
@@ -212,10 +201,6 @@ class Relabelling:
         """An upper bound, in micro-dollars: nothing for what is kept."""
         return sum(self.recorded.estimate([question for ask in self.asks for question in self._questions(ask)]))
 
-    @property
-    def spent(self) -> int:
-        return self.recorded.cost
-
     def ask(self) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
         self.record.status = "failed"
@@ -225,14 +210,11 @@ class Relabelling:
         return votes
 
     def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
-        panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)
+        panel = Panel(self.recorded, examples_of(self.prepared, ask.ids), self.prepared.settings.votes)
         labelled = panel.label([self._feature(ask)])
         if labelled.stopped is not None:
             raise labelled.stopped
         return labelled.ballots[0].votes_by(ask.ids)
-
-    def _examples(self, ask: LabelRequest) -> list[Example]:
-        return examples_of(self.prepared, ask.ids)
 
     def _feature(self, ask: LabelRequest) -> Feature:
         """With the examples that show what is meant, unless it means something else from now on."""
@@ -245,12 +227,8 @@ class Relabelling:
         return Feature(ask.feature, ask.definition, in_turn(*sides), self.prepared.settings.exemplars)
 
     def _questions(self, ask: LabelRequest) -> list[Question]:
-        feature, votes = self._feature(ask), self.prepared.settings.votes
-        return [Label(feature, example, voter) for example in self._examples(ask) for voter in range(votes)]
-
-
-def _by(entry: dict[str, Any]) -> str:
-    return f", by {entry['by']}" if "by" in entry else ""
+        feature, voters = self._feature(ask), range(self.prepared.settings.votes)
+        return [Label(feature, example, voter) for example in examples_of(self.prepared, ask.ids) for voter in voters]
 
 
 def _listed(run: Run) -> CurationResult:
@@ -285,6 +263,6 @@ def _described(change: Change, again: Relabelling | None) -> dict[str, Any]:
     }
 
 
-def _require(right: bool, what: str) -> None:
+def _require(right: bool, rule: str) -> None:
     if not right:
-        raise UsageError(f"{what} (see python -m flows features --help)")
+        raise UsageError(f"{rule} (see python -m flows features --help)")

@@ -81,14 +81,14 @@ def read_edits(table: Path) -> tuple[list[LabelEdit], int]:
             if missing := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
                 raise UsageError(f"{table} has no column {missing[0]!r}: give what `export --to doubtful` writes")
             for row in rows:
-                said = str(row["corrected"] or "").strip().casefold().removesuffix(".0")
-                if not said:
+                label = str(row["corrected"] or "").strip().casefold().removesuffix(".0")
+                if not label:
                     left += 1
-                elif said not in SPELLED:
+                elif label not in SPELLED:
                     where = f"line {rows.line_num} of {table}"
                     raise UsageError(f"{where} says {row['corrected']!r} in 'corrected': write yes, no or clear")
                 else:
-                    edits.append(LabelEdit(restore(row["id"]), restore(row["feature"]), SPELLED[said]))
+                    edits.append(LabelEdit(restore(row["id"]), restore(row["feature"]), SPELLED[label]))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "it is not a CSV table in UTF-8"
         raise UsageError(f"{table} cannot be read ({reason}): give what `export --to doubtful` writes") from None

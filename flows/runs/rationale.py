@@ -9,22 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from flows.discover import Prepared
+from flows.discover.preparation import Prepared
 from flows.estimate import Asked, Estimate, Measuring, Pricing, is_known, unanswered_by
 from flows.progress import SILENT, Display
 from flows.runs.curate import (
     CurationRequest,
     CurationResult,
-    Relabelling,
+    asking,
     examples_of,
     prepare_request,
-    relabelling,
     scope_of,
 )
-from models import MICRO, Answer, Feature, OracleError, Question, Verdict, Why, in_usd
+from models import MICRO, Answer, Feature, OracleError, Question, Recorded, Verdict, Why, in_usd
+from models.people import RecordedCrowd
 from reports import Run
 from reports.drawing import plural
 from reports.run import FoundFeature, Rationale, write_reasons
+from store import ActiveRun
 
 Which = Literal["doubtful", "disputed"]
 Cell = tuple[FoundFeature, int]  # a feature and a row of the findings
@@ -51,32 +52,33 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     cells = chosen_cells(run, request.labels, request.limit)
     if not cells:
         return CurationResult({"asked": 0, "done": True}, [f"no label is {request.labels}: nothing to ask"])
-    with relabelling(run, request.as_curation, [], display) as asking:
-        questions = _questions(asking.prepared, run, cells)
-        price = _price(run, request, asking.prepared, questions)
-        about = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
+    with asking(run, request.as_curation, display) as (prepared, recorded, record):
+        questions = _questions(prepared, run, cells)
+        price = _price(run, request, prepared, questions)
+        asked = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
         likely, most = (in_usd(amount, at_most=True) for amount in (price.left, price.most_left))
-        line = f"{about}: likely {likely}, {most} at most"
+        line = f"{asked}: likely {likely}, {most} at most"
         agreed = request.confirmed or request.budget is not None or not price.most_left
         if not agreed and not display.confirm([line]):
             usd = {"likely_usd": price.left / MICRO, "usd": price.most_left / MICRO}
             data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
-        answers, stopped = _answers(asking, list(questions), display)
+        answers, stopped = _answers(recorded, record, list(questions), display)
         reasons = [_rationale(run, *questions[answer.question], answer) for answer in answers if answer.reason]
         write_reasons(run.folder, reasons)
         if stopped is not None:
             raise stopped
-        asking.record.status = "done"
+        record.status = "done"
     refused = len(answers) - len(reasons)
     lines = [
         f"{reason.feature}, {reason.id}: {'has it' if reason.has else 'lacks it'}. {reason.reason}"
         for reason in reasons
     ]
     if refused:
-        lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {_why_not(answers)}")
-    spent = f"{plural(len(reasons), 'reason')} for {in_usd(asking.spent)}: `python -m flows report` shows them"
-    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": asking.spent / MICRO}
+        notes = dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason)
+        lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {'; '.join(notes)}")
+    spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.cost)}: `python -m flows report` shows them"
+    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": recorded.cost / MICRO}
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
@@ -130,13 +132,13 @@ def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question
 
 
 def _answers(
-    asking: Relabelling, questions: list[Question], display: Display
+    recorded: Recorded | RecordedCrowd, record: ActiveRun, questions: list[Question], display: Display
 ) -> tuple[list[Answer], OracleError | None]:
     answers: list[Answer] = []
-    asking.record.status = "failed"
+    record.status = "failed"
     try:
         with display.waiting(f"asking why, {plural(len(questions), 'question')}"):
-            answers.extend(asking.recorded.ask(questions))
+            answers.extend(recorded.ask(questions))
     except OracleError as error:
         return answers, error
     return answers, None
@@ -153,7 +155,3 @@ def _rationale(run: Run, found: FoundFeature, row: int, answer: Answer) -> Ratio
         quote=answer.quote,
         by=answer.by,
     )
-
-
-def _why_not(answers: list[Answer]) -> str:
-    return "; ".join(dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from flows.discover import OF_THE_STRATEGY, DiscoverSettings
+from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
 from flows.settings import read_usd
@@ -46,6 +46,7 @@ def export(
         return export_run(run, formats, read, out, only=only, without=without)
 
 
+CONTROL = {"target_g": None, "nones": None, "retry_unusable": False, "replace": True}  # settings of every control
 TAGS_PER_FEATURE = 4  # names repeat: so many questions bring about as many tags as there are features
 
 
@@ -97,7 +98,9 @@ def unguided_control(run: Run, dataset: str | None, budget: Decimal | None, disp
 
 
 def _control(name: str, settings: DiscoverSettings, display: Display, instead: str = "") -> Run | None:
-    from flows.discover import forecast_discovery, prepare, run_discovery
+    from flows.discover.flow import run_discovery
+    from flows.discover.forecast import forecast_discovery
+    from flows.discover.preparation import prepare
 
     try:
         prepared = prepare(settings, display)
@@ -121,7 +124,8 @@ def _control(name: str, settings: DiscoverSettings, display: Display, instead: s
 
 def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> Estimate:
     """What the controls of a report will cost together. Nothing is sent."""
-    from flows.discover import forecast_discovery, prepare
+    from flows.discover.forecast import forecast_discovery
+    from flows.discover.preparation import prepare
 
     read_column(dataset_of(run, dataset)[0], target, run.findings.ids)
     wanted = [_tagging_settings(run, dataset, None)]
@@ -139,21 +143,13 @@ def _left(budget: Decimal | None, made: Run | None) -> Decimal | None:
 
 
 def _unguided_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:
-    wanted = {
-        "unguided": True,
-        "queries": run.summary.queries,
-        "out": str(run.folder / UNGUIDED),
-        "budget": budget,
-        "target_g": None,
-        "nones": None,
-        "retry_unusable": False,
-        "replace": True,
-    }
-    return _changed(run, dataset, wanted)
+    out = str(run.folder / UNGUIDED)
+    return _changed(run, dataset, {"unguided": True, "queries": run.summary.queries, "out": out, "budget": budget})
 
 
 def _changed(run: Run, dataset: str | None, wanted: dict[str, Any]) -> DiscoverSettings:
-    return DiscoverSettings.model_validate(run.summary.settings | wanted | ({"dataset": dataset} if dataset else {}))
+    place = {"dataset": dataset} if dataset else {}
+    return DiscoverSettings.model_validate(run.summary.settings | CONTROL | wanted | place)
 
 
 def _tagging_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:
@@ -167,11 +163,7 @@ def _tagging_settings(run: Run, dataset: str | None, budget: Decimal | None) -> 
         "budget": budget,
         **dict.fromkeys(OF_THE_STRATEGY),
         "voters": 1,
-        "label_rest": bool(run.summary.settings.get("label_rest")),
-        "target_g": None,
-        "nones": None,
-        "retry_unusable": False,
-        "replace": True,
+        "label_rest": bool(asked.get("label_rest")),
     }
     return _changed(run, dataset, wanted)
 

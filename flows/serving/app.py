@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from flows.discover import CommandProblem
+from flows.discover.live.commands import CommandProblem
 from flows.errors import UsageError
-from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
+from flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export
+from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
+from flows.serving.process import forecast, form_settings, goes_on, launch
+from flows.serving.steer import RunOver, enter_command, settings_again
 from flows.settings import Environment, account_name
 from models import OracleError
 from models.contrastive import find_stored
@@ -24,11 +27,20 @@ from reports.run import RunError
 from sources import DatasetError
 from store import Store, StoreError, render
 from store.review import ADMIN, REVIEWER
+from studio import (
+    EDITOR,
+    METRICS_PASSWORD,
+    CurationCommand,
+    CurationStep,
+    EditRefused,
+    Roles,
+    Starter,
+    StudioConfig,
+    create_studio,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-    from studio import CurationCommand, CurationStep, Starter
 
 MAX_NAME = 80
 DEFAULT = ("runs", "enriched")  # where commands write if nothing else is said
@@ -52,8 +64,6 @@ class StudioSettings:
 
 def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> FastAPI:
     """`store_url` is where runs that are started here keep their answers."""
-    from studio import METRICS_PASSWORD, EditRefused, StudioConfig, create_studio
-
     review = settings.page.config()
 
     def invite(name: str, role: str) -> str:
@@ -81,11 +91,6 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
 
 def make_starter(store: str, roots: Sequence[Path]) -> Starter:
     """`store` is where answers are kept; results go below the first of the folders."""
-    from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
-    from flows.serving.process import forecast, form_settings, goes_on, launch, printed_by
-    from flows.serving.steer import settings_again
-    from studio import Starter
-
     here = [root.resolve() for root in roots]
     return Starter(
         fields=form_fields,
@@ -103,9 +108,6 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
 
 def steered(folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None]) -> str:
     """Enters a command. Raises EditRefused with the field that is wrong."""
-    from flows.serving.steer import RunOver, enter_command
-    from studio import EditRefused
-
     try:
         return enter_command(folder, fields, by, ids)
     except CommandProblem as problem:
@@ -114,8 +116,6 @@ def steered(folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], 
 
 def exported(run: Run, name: str) -> Path:
     """One file in the run's folder of exports, as `python -m flows export` writes it. Raises EditRefused."""
-    from studio import EditRefused
-
     try:
         return export(run, [name])[0]
     except (RunError, DatasetError, OSError) as error:
@@ -127,8 +127,6 @@ def studio_link(store: Store, name: str, role: str, settings: StudioSettings) ->
     called = clean(name)
     if not called or len(called) > MAX_NAME:
         raise UsageError(f"{name!r} is empty or longer than {MAX_NAME} characters: give the name of a person")
-    from studio import EDITOR, Roles
-
     invitation = store.queue.people.invite(called, REVIEWER if role == EDITOR else role, settings.days * DAY)
     if role == EDITOR:
         Roles(store.queue).make_editor(invitation.person)
@@ -151,22 +149,8 @@ def serve_studio(store: Store, settings: StudioSettings, store_url: str) -> None
 
 def planned_or_made(run: Run, command: CurationCommand) -> CurationStep:
     """What a change keeps and costs, or its being made. Raises EditRefused with the message for the person."""
-    from studio import CurationStep, EditRefused
-
     fresh = Run(run.folder)
-    request = CurationRequest(
-        command.action,
-        [*command.names],
-        into=command.into,
-        definitions=[*command.definitions],
-        keep=command.keep,
-        ask=command.ask,
-        confirmed=command.confirmed,
-        budget=command.budget,
-        by=command.by,
-        seen=command.seen,
-    )
-    unasked = ""
+    request, unasked = CurationRequest(**asdict(command)), ""
     try:
         try:
             made = curate(fresh, request)

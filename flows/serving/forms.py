@@ -8,19 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, get_origin
+from typing import get_origin
 
 from pydantic_core import PydanticUndefined
 
-from flows.compare import CompareSettings
-from flows.discover import DiscoverSettings
-from flows.enrich import EnrichSettings
+from flows.compare.settings import CompareSettings
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.settings import EnrichSettings
 from flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
 from flows.settings import RunSettings
 from sources import is_image, is_table
-
-if TYPE_CHECKING:
-    from studio import FormField, OracleForm
+from studio import FormField, OracleForm
 
 SET_BY_STUDIO = ("store", "out", "replace", "retry_unusable", "wait")
 YES_NO = ("true", "false")
@@ -50,17 +48,15 @@ COMMANDS = {
 
 def form_fields(command: str) -> list[FormField]:
     """One for each setting, the main ones first."""
-    from studio import FormField
-
     chosen = COMMANDS[command]
-    fields = chosen.settings.model_fields
+    fields, switches = chosen.settings.model_fields, (bool, bool | None)
     names = [*chosen.first, *(name for name in fields if name not in chosen.first)]
     return [
         FormField(
             name,
             fields[name].description or "",
             "" if fields[name].default in (None, PydanticUndefined, "") else str(fields[name].default),
-            tuple(choices_of(fields[name].annotation)) or (YES_NO if _is_switch(fields[name].annotation) else ()),
+            tuple(choices_of(fields[name].annotation)) or (YES_NO if fields[name].annotation in switches else ()),
             main=name in chosen.first,
             required=fields[name].is_required(),
             many=get_origin(fields[name].annotation) is tuple,
@@ -70,14 +66,8 @@ def form_fields(command: str) -> list[FormField]:
     ]
 
 
-def _is_switch(annotation: object) -> bool:
-    return annotation in (bool, bool | None)
-
-
 def oracle_forms() -> list[OracleForm]:
     """The kinds of oracle with their parameters, as `python -m flows oracles` lists them."""
-    from studio import OracleForm
-
     return [
         OracleForm(kind, oracle.form, oracle.about, tuple(map(_of_parameter, oracle.parameters())))
         for kind, oracle in KINDS.items()
@@ -85,26 +75,19 @@ def oracle_forms() -> list[OracleForm]:
 
 
 def _of_parameter(parameter: ParameterDoc) -> FormField:
-    from studio import FormField
-
     choices = YES_NO if parameter.type == "bool" else tuple(parameter.type.split("|")) if "|" in parameter.type else ()
     return FormField(parameter.name, parameter.about, parameter.default, choices)
 
 
 def composed(kind: str, model: str, parameters: Mapping[str, str]) -> str:
     """The oracle that a form describes, as it is written on the command line."""
-    given = tuple((name, value.strip()) for name, value in parameters.items() if value.strip())
-    return str(OracleSpec(kind, model.strip(), given))
+    chosen = tuple((name, value.strip()) for name, value in parameters.items() if value.strip())
+    return str(OracleSpec(kind, model.strip(), chosen))
 
 
 SHIPPED = Path(__file__).parents[2] / "datasets"
-OURS = {
-    "run.json",
-    "enrich.json",
-    "comparison.json",
-    "live.jsonl",
-    "start.json",
-}  # results, in whose folders no data is
+# Results, in whose folders no data is.
+OURS = {"run.json", "enrich.json", "comparison.json", "live.jsonl", "start.json"}
 DEPTH, LOOKED_AT, MOST = 3, 500, 100
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 BESIDE = ("truth.", "metadata.")  # parts of a data set

@@ -13,28 +13,29 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from pydantic import ValidationError
-
-from flows.compare import forecast_comparison, prepare_comparison
-from flows.discover import DiscoverSettings, forecast_discovery, prepare
-from flows.enrich import EnrichSettings, check, check_oracles, forecast_enrichment
+from flows.compare.forecast import forecast_comparison
+from flows.compare.preparation import prepare_comparison
+from flows.discover.forecast import forecast_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.checks import check, check_oracles
+from flows.enrich.forecast import forecast_enrichment
+from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.estimate import Estimate
 from flows.oracle_specs import OracleSpec
 from flows.serving.forms import COMMANDS, form_fields
+from flows.serving.steer import validated
 from flows.settings import RunSettings
 from models import MICRO, OracleError, digest_of
 from reports.enrichment import SUMMARY
 from reports.run import RunError
 from sources import DatasetError, name_of, printable
 from store import StoreError
+from studio import EditRefused, StartPlan
 
-if TYPE_CHECKING:
-    from studio import StartPlan
-
-Settings = TypeVar("Settings", bound=RunSettings)
 STARTED, LOG = "start.json", "start.log"
 REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)
 PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
@@ -42,8 +43,6 @@ PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
 
 def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
     """What a command with the settings that `read` returns will cost. Nothing is sent. Raises EditRefused."""
-    from studio import EditRefused, StartPlan
-
     try:
         settings = read()
         expected = FORECASTS[command](settings)
@@ -58,8 +57,6 @@ def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
 
 def launch(command: str, read: Callable[[], RunSettings]) -> Path:
     """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
-    from studio import EditRefused
-
     try:
         settings = read()
         CHECKS[command](settings)
@@ -104,26 +101,16 @@ def printed_by(folder: Path) -> str:
 
 def form_settings(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> RunSettings:
     """Raises UsageError that names the field. The same settings have the same folder, so that a run goes on there."""
-    chosen, given = COMMANDS[command], dict[str, Any]()
+    chosen, filled = COMMANDS[command], dict[str, Any]()
     for field in form_fields(command):
         text = values.get(field.name, "").strip()
         if text:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
-            given[field.name] = lines if field.many else text
-    place = given.pop("out", "")
-    settings = validated(chosen.settings, given | ({"store": store} if store else {}))
-    decides = {name: text for name, text in sorted(given.items()) if name != "budget"}
+            filled[field.name] = lines if field.many else text
+    place = filled.pop("out", "")
+    settings = validated(chosen.settings, filled | ({"store": store} if store else {}))
+    decides = {name: text for name, text in sorted(filled.items()) if name != "budget"}
     return settings.model_copy(update={"out": str(_folder(command, settings, decides, place, roots))})
-
-
-def validated(model: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """Raises UsageError that names the field."""
-    try:
-        return model.model_validate(dict(values))
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name, wrong = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{name}: {wrong}" if name else wrong) from None
 
 
 def _folder(command: str, settings: RunSettings, decides: dict[str, Any], place: str, roots: Sequence[Path]) -> Path:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from discovery import same_name
-from flows.discover import AddFeature, AskAbout, CommandProblem, DiscoverSettings, Veto, read_command
+from flows.discover.live.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
+from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
-from flows.serving.process import validated
+from flows.settings import RunSettings
 from models.prompting import sounds_like_an_instruction
 from reports.curation import append_events, now
 from reports.run import LIVE, STEER, LiveRun, RunError, RunSummary
 
+Settings = TypeVar("Settings", bound=RunSettings)
 ONLY_RUNNING = ("stop", "budget")
 ENTERED = "entered: it is applied after this question"
 LATER = "entered: it is applied when the discovery goes on"
@@ -89,7 +93,17 @@ def settings_again(folder: Path, values: Mapping[str, str], store: str) -> Disco
     if not isinstance(before, dict):
         raise UsageError(f"{folder.name} does not say how it was started: give its command again")
     changed = {name: text.strip() for name in ("budget", "queries") if (text := values.get(name, "")).strip()}
-    kept = {name: value for name, value in before.items() if name not in ("out", "replace", "retry_unusable", "budget")}
-    if store and kept.get("store") is None:
-        kept["store"] = store
-    return validated(DiscoverSettings, kept | changed).model_copy(update={"out": str(folder)})
+    same = {name: value for name, value in before.items() if name not in ("out", "replace", "retry_unusable", "budget")}
+    if store and same.get("store") is None:
+        same["store"] = store
+    return validated(DiscoverSettings, same | changed).model_copy(update={"out": str(folder)})
+
+
+def validated(model: type[Settings], values: Mapping[str, Any]) -> Settings:
+    """Raises UsageError that names the field."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name, wrong = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name}: {wrong}" if name else wrong) from None

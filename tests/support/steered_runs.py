@@ -43,7 +43,7 @@ def discovered(
     """What is asked is added to `seen`; `while_labelling` is called with the number of each answer."""
     asked = answered = 0
     prepared = prepare(chosen)
-    rest = {one.id for one in prepared.rest}
+    rest = {one.id for one in prepared.remaining}
 
     def compare(panel: Panel, questions: list[Any]) -> Elicited:
         nonlocal asked

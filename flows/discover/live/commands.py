@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -43,8 +43,8 @@ def _words(most: int, *, needed: bool = True) -> AfterValidator:
 
 def _three(ids: tuple[str, ...]) -> tuple[str, ...]:
     if len(ids) != ASKED or len(set(ids)) != ASKED:
-        said = f"{len(ids)} were given" if len(set(ids)) == len(ids) else "one was given twice"
-        raise PydanticCustomError("three", "choose three different examples: {said}", {"said": said})
+        problem = f"{len(ids)} were given" if len(set(ids)) == len(ids) else "one was given twice"
+        raise PydanticCustomError("three", "choose three different examples: {problem}", {"problem": problem})
     return ids
 
 
@@ -69,40 +69,32 @@ class _Line(BaseModel):
 class Command(_Line):
     """`at` is when it was entered, not when it was applied."""
 
+    deed: ClassVar[str]  # in words, with the fields of the command
     by: Name
     at: str = ""
 
     @property
     def words(self) -> str:
         """What the person does, after their name."""
-        raise NotImplementedError
+        return self.deed.format_map(dict(self))
 
 
 class Stop(Command):
+    deed = "stops it"
     action: Literal["stop"] = "stop"
-
-    @property
-    def words(self) -> str:
-        return "stops it"
 
 
 class Veto(Command):
+    deed = "vetoes {name}"
     action: Literal["veto"] = "veto"
     name: Name
 
-    @property
-    def words(self) -> str:
-        return f"vetoes {self.name}"
-
 
 class AddFeature(Command):
+    deed = "adds {name}"
     action: Literal["add"] = "add"
     name: Name
     definition: Annotated[str, _words(MAX_DEFINITION, needed=False)] = ""
-
-    @property
-    def words(self) -> str:
-        return f"adds {self.name}"
 
 
 class AskAbout(Command):
@@ -115,12 +107,9 @@ class AskAbout(Command):
 
 
 class ChangeBudget(Command):
+    deed = "allows {usd:f} USD in all"
     action: Literal["budget"] = "budget"
     usd: Annotated[Decimal, BeforeValidator(_sum)]
-
-    @property
-    def words(self) -> str:
-        return f"allows {self.usd:f} USD in all"
 
 
 class AppliedMark(_Line):

@@ -28,10 +28,10 @@ from sources import Example
 class LiveLog:
     """A file that cannot be written is done without: nobody can follow the run then."""
 
-    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
-        self._folder, self._about = folder, about
+    def __init__(self, folder: Path, begun: dict[str, Any]) -> None:
+        self._folder, self._begun = folder, begun
         self._file: IO[str] | None = None
-        self._asked = self._given = 0
+        self._asked = self._known = 0
 
     def __enter__(self) -> LiveLog:
         with suppress(OSError):
@@ -42,7 +42,7 @@ class LiveLog:
                 self._file = file
             except OSError:  # another execution in the same folder writes it
                 file.close()
-        self._write("begun", **self._about, at=datetime.now(UTC).isoformat(timespec="seconds"))
+        self._write("begun", **self._begun, at=datetime.now(UTC).isoformat(timespec="seconds"))
         return self
 
     def __exit__(
@@ -69,9 +69,9 @@ class LiveLog:
         for number, (_, answer) in enumerate(progress.asked[self._asked :], start=self._asked + 1):
             self._write("answer", number=number, **_answer(answer))
         self._asked = len(progress.asked)
-        for known in progress.given[self._given :]:
+        for known in progress.known_features[self._known :]:
             self._write("feature", counts=True, given=known.by or "at the start", **_feature(known))
-        self._given = len(progress.given)
+        self._known = len(progress.known_features)
         flags = dict(zip((finding.feature.name for finding in progress.findings), progress.flags, strict=False))
         for finding in found:
             self._write("feature", counts=bool(flags.get(finding.feature.name)), **_feature(finding))
@@ -80,13 +80,13 @@ class LiveLog:
             queries=progress.queries,
             features=len(progress.findings),
             waiting=progress.waiting,
-            given=len(progress.given),
+            given=len(progress.known_features),
             counting=progress.interesting_distinct,
             g=round(progress.g, 6),
             usd=cost / MICRO,
         )
 
-    def rest(self, examples: int, answers: int, cost: Money) -> None:
+    def remaining(self, examples: int, answers: int, cost: Money) -> None:
         """The examples that were not compared are being labelled."""
         self._write("rest", examples=examples, answers=answers, usd=cost / MICRO)
 

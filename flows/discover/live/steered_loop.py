@@ -54,7 +54,7 @@ class SteeredLoop(Loop):
         labelled = self._label([Feature(name, definition)])
         self.progress.stop(labelled.stopped)
         ballot: Ballot = labelled.ballots[0]
-        self.progress.given.append(KnownFeature(ballot, by, self.progress.queries))
+        self.progress.known_features.append(KnownFeature(ballot, by, self.progress.queries))
         self._remember(ballot)
         self._strategy.know(name, ballot.labels)
         self.progress.unresolved = self._strategy.unresolved

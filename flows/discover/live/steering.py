@@ -208,7 +208,7 @@ class WatchedRemaining:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            self._live.rest(self._examples, self._answers, self._cost())
+            self._live.remaining(self._examples, self._answers, self._cost())
             self._steering.apply_while_labelling(self._loop, self._live, over=True)
 
     def __call__(self, _answer: Answer) -> None:
@@ -218,5 +218,5 @@ class WatchedRemaining:
 
     def _look(self) -> None:
         self._looked = time.monotonic()
-        self._live.rest(self._examples, self._answers, self._cost())
+        self._live.remaining(self._examples, self._answers, self._cost())
         self._steering.apply_while_labelling(self._loop, self._live)

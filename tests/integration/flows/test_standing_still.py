@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from flows import progress
-from flows.discover import DiscoverSettings, prepare
 from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from flows.progress import Display, watched
 from models.oracle import OracleIdentity, Traffic
 from store.errors import StoreError

@@ -16,7 +16,7 @@ from reports.enrichment import ContractViolated
 from reports.run import RunError, TableBusy
 from sources import DatasetError, DatasetMissing
 from store import StoreUnavailable
-from tasks.run_log import without_tracebacks
+from tasks.ask import without_tracebacks
 
 ROOT = Path(__file__).parents[3]
 SHARED = {1}  # the status of what has no status of its own

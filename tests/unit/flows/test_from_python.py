@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover import DiscoverSettings, discover
-from flows.enrich import EnrichSettings, enrich
+from flows.discover.flow import discover
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.flow import enrich
+from flows.enrich.settings import EnrichSettings
 from flows.progress import SILENT, display_for_python
 from tests.support.api_stub import PLACE, stub
 
@@ -59,7 +61,7 @@ def test_a_notebook_shows_one_line_that_changes(
     display = display_for_python()
     with display.waiting("reading faces"):
         assert cell.lines == ["reading faces …"]
-    display.say("kept 3 answers")
+    display.say("3 answers are stored already")
     with display.counting(35, "queries"):
         display.update(1, "1 feature")
         assert cell.lines == ["1/35 queries: 1 feature"]
@@ -69,7 +71,7 @@ def test_a_notebook_shows_one_line_that_changes(
     assert cell.lines[0].startswith("2/35 queries: 2 features")
     assert cell.lines[1] == "writing the report: done"
     assert "\x1b" not in cell.lines[0]
-    assert capsys.readouterr().out == "kept 3 answers\n"
+    assert capsys.readouterr().out == "3 answers are stored already\n"
 
 
 def test_a_script_and_a_terminal_shell_are_shown_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import cloudpickle
 from prefect import tags
 from prefect.context import TagsContext
 
-from flows.enrich import enrich_flow
+from flows.enrich.flow import enrich_flow
 from flows.prefect_api.runs import PreparedFlow
 
 

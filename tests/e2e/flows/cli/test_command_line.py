@@ -126,7 +126,7 @@ def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
 
     again = run("discover", "--config", str(tmp_path / "run" / "run.json"), "--json", PREFECT_API_URL=prefect_url)
     assert again.returncode == 0, again.stderr
-    assert f"kept {summary['paid_calls']} answers" in again.stderr
+    assert f"{summary['paid_calls']} answers are stored already" in again.stderr
     repeated = json.loads(again.stdout)
     assert repeated["paid_calls"] == 0
     assert repeated["settings"] == summary["settings"]

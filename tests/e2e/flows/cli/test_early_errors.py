@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from flows.enrich import EnrichSettings, check_oracles
+from flows.enrich.checks import check_oracles
+from flows.enrich.settings import EnrichSettings
 from models.oracle import OracleUnavailable
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.support.fake_openai import Abilities, FakeOpenAI

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from flows import api
-from flows.discover.flow import Run, discover
+from flows.discover.flow import discover
 from flows.errors import UsageError
 from models.oracle import MICRO
+from reports import Run
 
 FACES = str(Path(__file__).parents[4] / "datasets" / "faces")
 

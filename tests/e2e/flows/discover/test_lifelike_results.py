@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from flows.__main__ import main
 from flows.discover import flow
-from flows.prefect_api import History
+from flows.prefect_api.history import History
 from models.prices import parse_price
 from reports import Run
 from sources import load_dataset

@@ -19,7 +19,7 @@ from flows.prefect_api.runs import run_with_api
 from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store
-from tasks.label import label_batch
+from tasks.ask import label_batch
 from tasks.publish import publish_enrichment
 from tests.support.comparisons import write_votes
 from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples

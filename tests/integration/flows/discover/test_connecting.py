@@ -13,7 +13,7 @@ from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Connects, OracleError
 from models.prices import parse_price
-from tasks.elicit import probe, probed
+from tasks.ask import probe, probed
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
 

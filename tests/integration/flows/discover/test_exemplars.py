@@ -70,7 +70,7 @@ def label_bodies(server: FakeOpenAI, path: str = CHAT) -> list[str]:
 def label_questions(outcome: Outcome) -> list[Label]:
     return [
         answer.question
-        for answer in answers_in_order(outcome.progress, outcome.rest)
+        for answer in answers_in_order(outcome.progress, outcome.remaining)
         if isinstance(answer.question, Label)
     ]
 

@@ -107,7 +107,7 @@ def test_questions_list_them_as_known_and_their_names_do_not_come_back(tmp_path:
     # the strategy knows them: the first question of an adaptive strategy is one that they leave open
     adaptive = discovered(settings(ZOO, "simulated", tmp_path, known="milk", strategy="adaptive-triple"))
     first = adaptive.progress.asked[0][0].examples
-    assert len({int(adaptive.progress.given[0].labels[row]) for row in first}) == 1
+    assert len({int(adaptive.progress.known_features[0].labels[row]) for row in first}) == 1
 
 
 def test_a_run_of_the_same_contents_brings_its_labels_for_nothing(dataset: Path, tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_the_estimate_prices_labels_that_are_asked_and_no_others(dataset: Path) 
             forecast_discovery(prepare(by_server(server, dataset, known=known)))
             for known in (None, "cat: It mentions a cat.", "owl: It mentions an owl.")
         )
-    assert plain.given.features == 0
-    assert (column.given.labels_asked, column.given.labels_taken) == (1, COUNT - 1)
-    assert (asked.given.labels_asked, asked.given.labels_taken) == (COUNT, 0)
-    assert asked.given.cost > column.given.cost > 0
+    assert plain.known.features == 0
+    assert (column.known.labels_asked, column.known.labels_taken) == (1, COUNT - 1)
+    assert (asked.known.labels_asked, asked.known.labels_taken) == (COUNT, 0)
+    assert asked.known.cost > column.known.cost > 0
     assert asked.likely > plain.likely
     assert asked.most_questions == plain.most_questions + COUNT
     assert asked.to_json()["known"]["labels_asked"] == COUNT
@@ -196,7 +196,7 @@ def test_people_label_what_is_not_known_before_they_are_asked_to_compare(tmp_pat
         except AnswersPending:
             while person.answer_page():
                 pass
-    assert [one.feature.name for one in outcome.progress.given] == ["milk"]
+    assert [one.feature.name for one in outcome.progress.known_features] == ["milk"]
     assert "milk" not in {one.feature.name for one in outcome.progress.findings}
 
 
@@ -270,7 +270,7 @@ def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
     assert compared == {True}
     labels = [
         one.content
-        for one in (answer.question for answer in answers_in_order(without.progress, without.rest))
+        for one in (answer.question for answer in answers_in_order(without.progress, without.remaining))
         if isinstance(one, Label)
     ]
     assert not any("exclude" in content for content in labels)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from discovery import StrategyError
-from flows.discover import DiscoverSettings, prepare, run_discovery
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from reports import Run
 from tests.support.comparisons import compared, make_world, write_votes
 

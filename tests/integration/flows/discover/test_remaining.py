@@ -107,7 +107,7 @@ def test_all_are_compared_where_rows_save_nothing_or_it_was_said(
         DiscoverSettings(dataset=str(dataset), store=str(dataset.parent / "s.sqlite"), **changes | texts)
     )
     assert len(prepared.rows) == EXAMPLES
-    assert not prepared.rest
+    assert not prepared.remaining
     assert not prepared.settings.label_rest
 
 
@@ -189,7 +189,7 @@ def test_labels_are_the_same_whatever_the_plan(server: FakeOpenAI, dataset: Path
     by_feature = batch | {"oracle": f"{patient}&grouping=feature", "elicit_on": 12, "label_rest": True}
     discovered(server, dataset, "columns", **by_feature)
     assert {kind: server.count(kind) > 1 for kind in (DECISIONS,)} == {DECISIONS: way == "decisions"}
-    assert not whole.rest
+    assert not whole.remaining
     plan = labels_of(dataset, "plan")
     for name in ("whole", "columns"):
         other = labels_of(dataset, name)

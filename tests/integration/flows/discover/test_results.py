@@ -17,7 +17,7 @@ from flows.discover import flow
 from flows.discover.flow import _discover, run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import History
+from flows.prefect_api.history import History
 from models import AnswersUnusable
 from reports import Run
 from reports.export.card import card_of

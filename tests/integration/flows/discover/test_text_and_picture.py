@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from flows.compare import CompareSettings
 from flows.compare.preparation import prepare_comparison
+from flows.compare.settings import CompareSettings
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings

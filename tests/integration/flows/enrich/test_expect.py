@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.cli import explain
+from flows.cli.errors import explain
 from reports.enrichment import ContractViolated
 from reports.run.files import RunError
 from tests.support.growing_worlds import World, night, table

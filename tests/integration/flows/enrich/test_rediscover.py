@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.discover import WORKING_SET
+from flows.discover.settings import WORKING_SET
 from flows.enrich.flow import enrich_with
 from flows.enrich.forecast import forecast_rediscovery
 from flows.enrich.rediscover import rediscover_with

@@ -13,9 +13,9 @@ import pandas as pd
 import platformdirs
 import pytest
 
-from flows.compare import CompareSettings
 from flows.compare.flow import _compare
 from flows.compare.preparation import prepare_comparison
+from flows.compare.settings import CompareSettings
 from flows.discover.flow import _discover
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
@@ -23,7 +23,7 @@ from flows.enrich.flow import enrich_with
 from flows.enrich.forecast import forecast_enrichment
 from flows.enrich.rediscover import rediscover_with
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.prefect_api import History
+from flows.prefect_api.history import History
 from models.oracle import ServerAway
 from reports.enrichment import ContractViolated
 from sources import DatasetError

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.cli import explain
+from flows.cli.errors import explain
 from flows.cli.store_check import check
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare

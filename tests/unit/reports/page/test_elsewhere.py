@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover import DiscoverSettings, prepare
 from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from flows.settings import served_at
 from reports import Run
 from reports.page import markdown_of, plain_markdown

@@ -1,0 +1,156 @@
+"""Put batches of questions to an oracle: comparisons of examples or features, labels of a discovery, or a batch of an
+enrichment on any worker; and find out what its server can do. What is a state of the world has one line in the log, and
+no traceback."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import TaskRunContext
+from prefect.logging import get_run_logger
+from prefect.runtime import task_run
+
+from models import (
+    Compare,
+    Connects,
+    Elicited,
+    Feature,
+    Labelled,
+    Oracle,
+    OracleError,
+    OracleUnavailable,
+    Panel,
+    Same,
+    in_usd,
+)
+from reports.run import RunError
+from sources import DatasetError, Example, Quarantined
+from store import StoreError
+
+NAME_CHARS = 80  # of the name of a task run
+EXPECTED = (OracleError, StoreError, DatasetError, RunError)
+
+
+class _Untraced(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and isinstance(record.exc_info[1], EXPECTED):
+            record.exc_info = record.exc_text = None
+        return True
+
+
+_UNTRACED = _Untraced()
+
+
+def without_tracebacks() -> None:
+    """Prefect logs the traceback of whatever ends a run: from now on, in this process, only those of defects."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).addFilter(_UNTRACED)  # one that is there already is not added again
+
+
+def log(line: str) -> None:
+    """In the log of the task run; nowhere where a task is called as a plain function."""
+    if TaskRunContext.get() is not None:
+        get_run_logger().info("%s", line)
+
+
+def stopped_by(error: OracleError | None) -> None:
+    """Say why a task run did not ask all of its questions."""
+    if error is not None:
+        log(f"stopped: {error}")
+
+
+def _elicit_run_name() -> str:
+    questions = task_run.parameters["questions"]
+    if isinstance(questions[0], Same):
+        return f"tell features apart, pairs: {len(questions)}"
+    return f"elicit by {len(questions)} comparison{'' if len(questions) == 1 else 's'}"
+
+
+@task(name="elicit", task_run_name=_elicit_run_name, cache_policy=NO_CACHE, persist_result=False)
+def elicit(panel: Panel, questions: list[Compare] | list[Same]) -> Elicited:
+    elicited = panel.compare(questions)
+    answered = [answer for answer in elicited.answers if answer is not None]
+    stored, named = sum(answer.cached for answer in answered), sum(len(answer.features) for answer in answered)
+    log(f"{len(answered)} of {len(questions)} answered ({stored} from the store), {named} features named")
+    stopped_by(elicited.stopped)
+    return elicited
+
+
+@task(name="probe", task_run_name="probe {oracle}", cache_policy=NO_CACHE, persist_result=False)
+def probe(oracle: Connects) -> None:
+    oracle.connect()
+    log(f"{oracle} answers")
+
+
+def probed(oracle: Oracle) -> None:
+    """`models.oracle.connect` as a task, which only oracles with a server need."""
+    if isinstance(oracle, Connects):
+        probe(oracle)
+
+
+def _label_run_name() -> str:
+    names = ", ".join(feature.name for feature in task_run.parameters["features"])
+    return f"label {names}"[:NAME_CHARS]
+
+
+@task(name="label", task_run_name=_label_run_name, cache_policy=NO_CACHE, persist_result=False)
+def label(panel: Panel, features: list[Feature]) -> Labelled:
+    labelled = panel.label(features)
+    votes = sum(int(ballot.cast.sum()) for ballot in labelled.ballots)
+    unusable = sum(int(ballot.abstained.sum()) for ballot in labelled.ballots)
+    log(f"{votes:,} votes on {len(panel.examples):,} examples, of which {unusable:,} unusable")
+    stopped_by(labelled.stopped)
+    return labelled
+
+
+class ExampleBatch(Protocol):
+    examples: Sequence[Example]
+    features: Sequence[Feature]
+
+
+class CountedBatch(Protocol):
+    """What came of a batch."""
+
+    paid_calls: int
+    cached_calls: int
+    cost: int
+    left_out: list[Quarantined]
+    stopped: OracleError | None
+
+
+Batch = TypeVar("Batch", bound=ExampleBatch)
+Marks = TypeVar("Marks", bound=CountedBatch)
+
+
+def _batch_run_name() -> str:
+    batch: ExampleBatch = task_run.parameters["batch"]
+    return f"label batch of {len(batch.examples)} examples, {len(batch.features)} features"
+
+
+def _is_transient(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
+    """A server or a store that is down may come back; nothing else gets better by waiting."""
+    return isinstance(state.result(raise_on_failure=False), OracleUnavailable | StoreError)
+
+
+@task(
+    name="label batch",
+    task_run_name=_batch_run_name,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+    retries=2,
+    retry_delay_seconds=[5, 30],
+    retry_condition_fn=_is_transient,
+)
+def label_batch(labeller: Callable[[Batch], Marks], batch: Batch) -> Marks:
+    without_tracebacks()  # in this process, which may be a worker of a cluster
+    found = labeller(batch)
+    log(f"{found.paid_calls:,} labels asked, {found.cached_calls:,} from the store, {in_usd(found.cost)}")
+    for left in found.left_out:
+        log(f"skipped {left.id}: {left.reason}")
+    stopped_by(found.stopped)
+    return found
