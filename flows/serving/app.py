@@ -15,7 +15,7 @@ from flows.errors import UsageError
 from flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export
 from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
-from flows.serving.process import forecast, form_settings, goes_on, launch
+from flows.serving.process import forecast, form_settings, goes_on, launch, printed_by
 from flows.serving.steer import RunOver, enter_command, settings_again
 from flows.settings import Environment, account_name
 from models import OracleError
