@@ -69,8 +69,8 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
         )
     most = max((one.examples for one in found.bins), default=1)
     for one in found.bins:
-        x, y = place(one.said, one.true)
-        label = f"said {one.said:.0%}, true {one.true:.0%} of {one.examples}"
+        x, y = place(one.predicted, one.true)
+        label = f"said {one.predicted:.0%}, true {one.true:.0%} of {one.examples}"
         radius = 2.5 + 6 * (one.examples / most) ** 0.5
         drawn.append(element("circle", element("title", label), cx=x, cy=y, r=radius, class_="dot"))
     return framed(title, "said", drawn, width=LEFT + side + 20, style="curve square")
