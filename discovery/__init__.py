@@ -43,8 +43,8 @@ from discovery.screening import (
     ScreenedOut,
     ScreeningStage,
     judge,
-    looks,
     order_to_tell,
+    screening_stages,
 )
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from math import comb, exp, lgamma, log
+from math import comb, exp, lgamma, log, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -104,10 +104,10 @@ def find_twin(
 
 def correlations(features: LabelMatrix, others: LabelMatrix) -> NDArray[np.float64]:
     """Of each feature with each of the others, over the examples labelled with both; 0 where too little is known."""
-    known, ones = (features != UNKNOWN).astype(np.float64), (features == 1).astype(np.float64)
-    known_others, ones_others = (others != UNKNOWN).astype(np.float64), (others == 1).astype(np.float64)
+    known, positive = (features != UNKNOWN).astype(np.float64), (features == 1).astype(np.float64)
+    known_others, positive_others = (others != UNKNOWN).astype(np.float64), (others == 1).astype(np.float64)
     labelled = known @ known_others.T  # examples labelled with both features
-    a, b, shared = ones @ known_others.T, known @ ones_others.T, ones @ ones_others.T
+    a, b, shared = positive @ known_others.T, known @ positive_others.T, positive @ positive_others.T
     spread = np.sqrt(a * (labelled - a)) * np.sqrt(b * (labelled - b))
     rarer = np.minimum.reduce([a, labelled - a, b, labelled - b])
     enough = (labelled >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
@@ -143,7 +143,9 @@ def _kind_by_words(a: str, b: str) -> Literal["same", "complement"] | None:
 @lru_cache(maxsize=10_000)
 def _in_order(words: tuple[str, ...]) -> tuple[str, ...]:
     """Sorted where order cannot matter."""
-    related = len(words) > 3 or any(_relates(word, place) for place, word in enumerate(words))
+    related = len(words) > 3 or any(
+        word in RELATIONS or (place > 0 and word.endswith("ing")) for place, word in enumerate(words)
+    )
     return words if related else tuple(sorted(words))
 
 
@@ -158,8 +160,8 @@ def content_words(name: str) -> tuple[bool, tuple[str, ...]]:
     if len(words) > 2 and words[0] in SUBJECTS and words[1] in LINKS | NEGATIONS:
         words = words[1:]
     negated = sum(word in NEGATIONS for word in words) % 2 == 1
-    said = [word for word in words if word not in NEGATIONS]
-    content = [word for word in said if word not in FILLERS] or said
+    affirmed = [word for word in words if word not in NEGATIONS]
+    content = [word for word in affirmed if word not in FILLERS] or affirmed
     return negated, tuple(_singular(word) for word in content)
 
 
@@ -174,10 +176,6 @@ def _singular(word: str) -> str:
     elif re.search(r"[^siu]s$", word):
         word = word[:-1]
     return SPELLINGS.get(word, word)
-
-
-def _relates(word: str, place: int) -> bool:
-    return word in RELATIONS or (place > 0 and word.endswith("ing"))
 
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")  # tried in this order; the first that knows most of the words
@@ -203,11 +201,11 @@ class Likeness(Enum):
     APART = "other words"
 
 
-def likeness(one: Described, other: Described, closeness: Closeness | None = None) -> Likeness:
+def likeness(feature: Described, other: Described, closeness: Closeness | None = None) -> Likeness:
     """`closeness` is of meaning, by a sentence model."""
-    if content_words(one.name)[0] != content_words(other.name)[0]:  # one denies what the other says
+    if content_words(feature.name)[0] != content_words(other.name)[0]:  # one denies what the other says
         return Likeness.APART
-    names, definitions = zip(_base_forms(one), _base_forms(other), strict=True)
+    names, definitions = zip(_base_forms(feature), _base_forms(other), strict=True)
     if names[0] == names[1] or (definitions[0] and definitions[0] == definitions[1]):
         return Likeness.EQUAL
     in_common = len(definitions[0] & definitions[1]) >= ALIKE_DEFINITIONS * max(1, len(definitions[0] | definitions[1]))
@@ -215,7 +213,7 @@ def likeness(one: Described, other: Described, closeness: Closeness | None = Non
     defined = names[0] <= definitions[1] or names[1] <= definitions[0]
     if within or in_common or defined:
         return Likeness.CLOSE
-    near = closeness is not None and closeness(one.name, other.name) >= CLOSE_MEANING
+    near = closeness is not None and closeness(feature.name, other.name) >= CLOSE_MEANING
     return Likeness.CLOSE if near else Likeness.APART
 
 
@@ -282,7 +280,7 @@ class LabelNoise:
     @classmethod
     def of_votes(cls, cells: int, differing: int, votes: int) -> LabelNoise:
         """From labels with two votes, and those whose votes differ, for labels that are the majority of so many."""
-        error = _error_of(differing / cells) if cells else 0.0
+        error = (1 - sqrt(max(0.0, 1 - 2 * (differing / cells)))) / 2 if cells else 0.0  # of each vote
         wrong = _majority_error(error, votes)
         return cls(cells, cells * 2 * wrong * (1 - wrong))
 
@@ -300,19 +298,19 @@ class LabelNoise:
 NOTHING_SEEN = LabelNoise()
 
 
-def label_odds(one: Labels, other: Labels, noise: LabelNoise = NOTHING_SEEN) -> float:
+def label_odds(labels: Labels, other: Labels, noise: LabelNoise = NOTHING_SEEN) -> float:
     """By how much labels raise or lower the odds that the two are one feature; at most 1 / COINCIDENCE."""
-    labelled = (one != UNKNOWN) & (other != UNKNOWN)
-    a, b = one[labelled] == 1, other[labelled] == 1
+    labelled = (labels != UNKNOWN) & (other != UNKNOWN)
+    a, b = labels[labelled] == 1, other[labelled] == 1
     weight = min(1.0, MOST_LABELS / max(len(a), 1))
     cells = tuple(round(weight * int(cell.sum())) for cell in (a & b, a & ~b, b & ~a, ~a & ~b))
     ratio = exp(min(_as_one((cells[0], cells[1] + cells[2], cells[3]), noise.beta) - _as_two(cells), 50.0))
     return ratio / (1 - COINCIDENCE + COINCIDENCE * ratio)
 
 
-def chance_of_same(words: Likeness, by_labels: float, said: Sequence[bool] = ()) -> float:
-    """`said` are the answers of those who were asked."""
-    odds = ODDS[words] * by_labels * (RELIABLE / (1 - RELIABLE)) ** (2 * sum(said) - len(said))
+def chance_of_same(words: Likeness, by_labels: float, answers: Sequence[bool] = ()) -> float:
+    """`answers` are of those who were asked."""
+    odds = ODDS[words] * by_labels * (RELIABLE / (1 - RELIABLE)) ** (2 * sum(answers) - len(answers))
     return odds / (1 + odds)
 
 
@@ -324,34 +322,29 @@ def is_in_doubt(chance: float, asked: int) -> bool:
 @lru_cache(maxsize=8192)
 def _as_one(counts: tuple[int, int, int], beta: tuple[float, float]) -> float:
     """Logarithm of the likelihood of both, differing and neither, as one feature with errors."""
-    both, differing, neither = counts
+    shared, differing, neither = counts
     error = (1 - np.sqrt(1 - 2 * _ERRORS)) / 2
     has, lacks = _SHARES[:, None], 1 - _SHARES[:, None]
-    each = (
-        both * np.log(has * (1 - error) ** 2 + lacks * error**2)
+    likelihood = (
+        shared * np.log(has * (1 - error) ** 2 + lacks * error**2)
         + neither * np.log(lacks * (1 - error) ** 2 + has * error**2)
         + differing * np.log(_ERRORS / 2)
     )
     prior = (beta[0] - 1) * np.log(_ERRORS) + (beta[1] - 1) * np.log(1 - _ERRORS) + np.log(_ROOTS)
-    return _log_sum(each + prior) - _log_sum(prior) - log(len(_SHARES))
+    return _log_sum(likelihood + prior) - _log_sum(prior) - log(len(_SHARES))
 
 
 def _as_two(cells: tuple[int, ...]) -> float:
     """The same of both, only the one, only the other and neither, as two features."""
-    n, ones, others = sum(cells), cells[0] + cells[1], cells[0] + cells[2]
+    n, first, second = sum(cells), cells[0] + cells[1], cells[0] + cells[2]
     related = lgamma(4) - lgamma(n + 4) + sum(lgamma(cell + 1) for cell in cells)
-    unrelated = sum(lgamma(k + 1) + lgamma(n - k + 1) - lgamma(n + 2) for k in (ones, others))
+    unrelated = sum(lgamma(k + 1) + lgamma(n - k + 1) - lgamma(n + 2) for k in (first, second))
     return float(np.logaddexp(log(RELATED) + related, log(1 - RELATED) + unrelated))
 
 
 def _log_sum(values: NDArray[np.float64]) -> float:
     top = float(values.max())
     return top + float(np.log(np.exp(values - top).sum()))
-
-
-def _error_of(differing: float) -> float:
-    """Of each of two votes that differ so often."""
-    return float((1 - np.sqrt(max(0.0, 1 - 2 * differing))) / 2)
 
 
 def _majority_error(error: float, votes: int) -> float:

@@ -120,10 +120,10 @@ def matches_with_truth(matrix: LabelMatrix | Sequence[Labels], truth: LabelMatri
 
 def _balanced_accuracies(labels: LabelMatrix, truth: LabelMatrix) -> NDArray[np.float64]:
     """Features × truth columns; NaN where a truth column has but one value."""
-    ones, zeros = (labels == 1).astype(np.float64), (labels == 0).astype(np.float64)
+    positive, negative = (labels == 1).astype(np.float64), (labels == 0).astype(np.float64)
     true, false = (truth == 1).astype(np.float64), (truth == 0).astype(np.float64)
-    hits, misses = ones @ true.T, zeros @ true.T
-    rejections, alarms = zeros @ false.T, ones @ false.T
+    hits, misses = positive @ true.T, negative @ true.T
+    rejections, alarms = negative @ false.T, positive @ false.T
     positives, negatives = hits + misses, rejections + alarms
     comparable = (positives > 0) & (negatives > 0)
     accuracy = np.full(hits.shape, np.nan)

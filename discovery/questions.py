@@ -46,16 +46,16 @@ def differs_clearly(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> NDArra
 def valid_columns(truth: Labels, question: Comparison) -> NDArray[np.bool_]:
     """Which columns answer the question. A column that is unknown on one of its examples does not."""
     has = truth[list(question.examples)]
-    ones = (has == 1).sum(axis=0)
+    having = (has == 1).sum(axis=0)
     valid: NDArray[np.bool_] = (has != UNKNOWN).all(axis=0)
     if question.kind is Kind.TWO_OF_THREE:
-        valid &= ones == 2
+        valid &= having == 2
     elif question.kind in (Kind.PAIR, Kind.ONE_OF_THREE):
-        valid &= ones == 1
+        valid &= having == 1
     elif question.kind is Kind.TAG:
-        valid &= ones == len(question.examples)
+        valid &= having == len(question.examples)
     elif question.kind is Kind.LEFT_RIGHT:
-        valid &= ones == len(question.examples)
+        valid &= having == len(question.examples)
         valid &= (truth[list(question.without)] == 0).all(axis=0)
     elif question.kind is Kind.GROUPS:
         others = truth[list(question.without)]

@@ -48,20 +48,21 @@ class ScreeningStage:
 class ScreenedOut:
     """Why a feature was not labelled in full."""
 
-    what: str  # "rare", "common" or "same"
+    cause: str  # "rare", "common" or "same"
     count: int
     seen: int  # examples
     other: int | None = None  # with "same": its place among those that count
 
     def reason(self, name: str = "") -> str:
         """In words; `name` is that of the feature that it repeats."""
-        if self.what == "same":
+        if self.cause == "same":
             return f"same as {name}: differs on {self.count} of {self.seen} examples"
-        return f"too {self.what}: {self.count} of {self.seen} examples {'lack' if self.what == 'common' else 'have'} it"
+        verb = "lack" if self.cause == "common" else "have"
+        return f"too {self.cause}: {self.count} of {self.seen} examples {verb} it"
 
 
 @lru_cache(maxsize=64)
-def looks(
+def screening_stages(
     n: int, first: int = FIRST_LOOK, every: int = LOOK_EVERY, *, of: int | None = None
 ) -> tuple[ScreeningStage, ...]:
     """At up to n examples, which are all or drawn from `of`. None where labelling in full takes hardly more."""
@@ -124,8 +125,8 @@ def _groups(rows: Rows, known: NDArray[np.bool_]) -> list[Rows]:
     """Halves of halves, each divided by the known feature that does it most evenly."""
     if len(rows) <= GROUP or not len(known):
         return [rows]
-    ones = known[:, rows].sum(axis=1)
-    evenness = np.minimum(ones, len(rows) - ones)
+    having = known[:, rows].sum(axis=1)
+    evenness = np.minimum(having, len(rows) - having)
     best = int(evenness.argmax())
     if not evenness[best]:
         return [rows]
@@ -133,14 +134,14 @@ def _groups(rows: Rows, known: NDArray[np.bool_]) -> list[Rows]:
     return _groups(rows[has], known) + _groups(rows[~has], known)
 
 
-def judge(labels: Labels, counting: Sequence[Labels], look: ScreeningStage) -> ScreenedOut | bool:
+def judge(labels: Labels, counting: Sequence[Labels], stage: ScreeningStage) -> ScreenedOut | bool:
     """Why it surely will not count; otherwise whether it is to be labelled in full, or looked at again."""
     counts: list[tuple[str, int, int | None]] = [
         ("rare", int((labels == 1).sum()), None),
         ("common", int((labels == 0).sum()), None),
         *(("same", int(differing(labels, other)), place) for place, other in enumerate(counting)),
     ]
-    what, count, other = min(counts, key=lambda each: each[1])
-    if count <= look.few:
-        return ScreenedOut(what, count, look.size, other)
-    return count >= look.enough
+    cause, count, other = min(counts, key=lambda counted: counted[1])
+    if count <= stage.few:
+        return ScreenedOut(cause, count, stage.size, other)
+    return count >= stage.enough

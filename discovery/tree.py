@@ -93,9 +93,7 @@ def feature_tree(
     positives = (labels == 1).sum(axis=1)
     nodes: dict[int, Node] = {}
     roots: list[Node] = []
-    for feature in np.argsort(
-        -positives, kind="stable"
-    ).tolist():  # larger ones first: what lies above is there already
+    for feature in np.argsort(-positives, kind="stable").tolist():  # the largest first: what lies above is there
         node = Node(feature, called[feature], int(positives[feature]))
         above = _smallest([holding[feature, other] for other in nodes if (feature, other) in holding], nodes)
         if above is not None and (above.above, feature) in holding:
@@ -107,9 +105,9 @@ def feature_tree(
     return FeatureTree(roots, _crossing(labels, set(holding), tolerance))
 
 
-def _smallest(found: list[Implication], nodes: dict[int, Node]) -> Implication | None:
+def _smallest(above: list[Implication], nodes: dict[int, Node]) -> Implication | None:
     """The implication to the smallest feature; of two equally small ones the one with fewer exceptions."""
-    return min(found, key=lambda one: (nodes[one.above].positives, one.exception_rate), default=None)
+    return min(above, key=lambda found: (nodes[found.above].positives, found.exception_rate), default=None)
 
 
 def _crossing(labels: LabelMatrix, nested: set[tuple[int, int]], tolerance: float) -> list[tuple[int, int]]:

@@ -61,7 +61,7 @@ NOBODY = -1
 class VoteSheet:
     """All arrays are features × examples × votes; a vote that was refused, unreadable or never given is UNKNOWN."""
 
-    said: NDArray[np.int8]
+    votes: NDArray[np.int8]
     who: NDArray[np.int32]  # place in `names`, or NOBODY where no vote was given
     probability: NDArray[np.float32]  # of yes, NaN where none was given
     names: tuple[str, ...]
@@ -80,12 +80,12 @@ class VoteSheet:
 
     @cached_property
     def yes(self) -> NDArray[np.int64]:
-        counts: NDArray[np.int64] = (self.said == 1).sum(-1)
+        counts: NDArray[np.int64] = (self.votes == 1).sum(-1)
         return counts
 
     @cached_property
     def no(self) -> NDArray[np.int64]:
-        counts: NDArray[np.int64] = (self.said == 0).sum(-1)
+        counts: NDArray[np.int64] = (self.votes == 0).sum(-1)
         return counts
 
     @cached_property
@@ -102,7 +102,7 @@ class VoteSheet:
     def chances(self) -> NDArray[np.float64]:
         """Of yes, features × examples: the mean of the probabilities, else the share of two votes or more; NaN where
         there is neither."""
-        given = ~np.isnan(self.probability) & (self.said != UNKNOWN)
+        given = ~np.isnan(self.probability) & (self.votes != UNKNOWN)
         counts = given.sum(-1)
         sums = np.where(given, self.probability, 0.0).sum(-1, dtype=np.float64)
         cast = self.yes + self.no
@@ -118,14 +118,14 @@ class VoteSheet:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        return self.names if self.named else tuple(f"vote {place + 1}" for place in range(self.said.shape[-1]))
+        return self.names if self.named else tuple(f"vote {place + 1}" for place in range(self.votes.shape[-1]))
 
     def by_worker(self, feature: int) -> NDArray[np.int8]:
         """Examples × workers."""
         if not self.named:
-            as_given: NDArray[np.int8] = self.said[feature]
+            as_given: NDArray[np.int8] = self.votes[feature]
             return as_given
-        table = np.full((self.said.shape[1], len(self.names)), UNKNOWN, np.int8)
+        table = np.full((self.votes.shape[1], len(self.names)), UNKNOWN, np.int8)
         rows, places = np.nonzero(self.who[feature] != NOBODY)
-        table[rows, self.who[feature, rows, places]] = self.said[feature, rows, places]
+        table[rows, self.who[feature, rows, places]] = self.votes[feature, rows, places]
         return table

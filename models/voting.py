@@ -275,11 +275,11 @@ class SheetWriter:
             self._sheet.refused[feature, row] += 1
             return
         place = (feature, row, question.voter)
-        self._sheet.said[place] = value
+        self._sheet.votes[place] = value
         self._sheet.who[place] = self._names.setdefault(answer.by, len(self._names))
         if answer.probability is not None:
             self._sheet.probability[place] = np.float32(answer.probability)
 
     def sheet(self) -> VoteSheet:
         made = self._sheet
-        return VoteSheet(made.said, made.who, made.probability, tuple(self._names), made.refused)
+        return VoteSheet(made.votes, made.who, made.probability, tuple(self._names), made.refused)

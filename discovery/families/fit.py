@@ -47,7 +47,7 @@ def levels(members: int) -> Classes:
 
 def fit(labels: Matrix, classes: Classes, choices: Choices | None = None) -> FamilyFit:
     known = labels >= 0
-    same = np.stack([(known & (labels == one)).sum(axis=1) for one in classes], axis=1)
+    same = np.stack([(known & (labels == expected)).sum(axis=1) for expected in classes], axis=1)
     wrong = known.sum(axis=1)[:, None] - same
     chosen, other = _votes(choices, len(labels), len(classes))
     weights = np.full(len(classes), 1 / len(classes))
@@ -67,7 +67,7 @@ def posterior_of(
 ) -> Chances:
     """The chances of the classes of other examples, by what was learned of some."""
     known = labels >= 0
-    same = np.stack([(known & (labels == one)).sum(axis=1) for one in classes], axis=1)
+    same = np.stack([(known & (labels == expected)).sum(axis=1) for expected in classes], axis=1)
     chosen, other = _votes(choices, len(labels), len(classes))
     error = min(max(error, LEAST_WRONG), MOST_WRONG)
     wrong = known.sum(axis=1)[:, None] - same

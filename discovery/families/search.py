@@ -3,10 +3,11 @@
 Two features may exclude one another where no more examples have both than wrong labels explain. Of rare features that
 says little, so that features are put together greedily: those first of which far fewer examples have both than chance
 would bring, and those whose names share a word. Whether a set is a family is decided later, by its name and by how its
-labels fit as a whole (`supports`)."""
+labels fit as a whole (`supports`). Names alone tell less: "black hair" and "red hair" are hair in a colour."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import comb, erfc, sqrt
@@ -14,8 +15,8 @@ from math import comb, erfc, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery.duplicates import FILLERS, RELATIONS, SPELLINGS
 from discovery.families.fit import MOST_WRONG, FamilyFit, Matrix, exclusive, fit, levels
-from discovery.families.words import COLOURS, NUMBERS, content_words
 
 DOUBT = 0.01  # chance at which labels contradict exclusion or inclusion
 ENOUGH = 1.0  # log-likelihood beyond independence from which labels support a family
@@ -27,6 +28,13 @@ SHORTEST_SCALE = 3
 FEWEST_ROWS = 20
 EXACT = 400  # examples up to which a tail is summed
 Pairs = NDArray[np.float64]
+COLOURS = {
+    *("black", "white", "gray", "red", "orange", "yellow", "green", "blue", "purple", "violet", "pink", "brown"),
+    *("blond", "golden", "silver", "beige", "turquoise", "teal", "cyan", "magenta", "dark", "light", "bright", "pale"),
+}
+NUMBERS = {"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "many", "several"}
+KINDS = (("{} colour", COLOURS), ("number of {}", NUMBERS), ("{}", None))
+IGNORED = FILLERS | RELATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,8 @@ def best_family(labels: Matrix, columns: Sequence[int], *, scale: bool = False) 
     while len(kept) > 1:
         if supports(labels[:, kept], scale=scale)[0]:
             return kept
-        smaller = [[one for one in kept if one != left] for left in kept]
-        kept = max(smaller, key=lambda some: _merit(labels[:, some], scale=scale))
+        smaller = [[column for column in kept if column != left] for left in kept]
+        kept = max(smaller, key=lambda columns: _merit(labels[:, columns], scale=scale))
     return []
 
 
@@ -74,13 +82,13 @@ def candidates(
         return []
     counts = _Counts.of(labels)
     allowed = counts.may_exclude()
-    for some in apart:
-        for one in some:
-            allowed[one, [other for other in some if other != one]] = False
+    for group in apart:
+        for column in group:
+            allowed[column, [other for other in group if other != column]] = False
     allowed[list(placed)] = allowed[:, list(placed)] = False
     found = _grown(allowed, counts.affinity(names))
     free = [place for place in range(len(names)) if place not in placed]
-    return [*(Candidate(tuple(some)) for some in found), *_scales(counts, free, apart)]
+    return [*(Candidate(tuple(columns)) for columns in found), *_scales(counts, free, apart)]
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ class _Counts:
     """Of every two features the examples where both are known, that have both, and the rates of each."""
 
     known: Pairs
-    both: Pairs
+    shared: Pairs
     rate: NDArray[np.float64]
 
     @classmethod
@@ -107,7 +115,7 @@ class _Counts:
         """Whether no more examples have both features than wrong labels explain."""
         e, share = MOST_WRONG, self._true
         either = np.minimum(share[:, None] + share[None, :], 1.0)
-        explained = _not_beyond(self.both, self.known, either * e * (1 - e) + (1 - either) * e * e, doubt)
+        explained = _not_beyond(self.shared, self.known, either * e * (1 - e) + (1 - either) * e * e, doubt)
         np.fill_diagonal(explained, True)
         return explained
 
@@ -120,8 +128,8 @@ class _Counts:
 
     def affinity(self, names: Sequence[str]) -> Pairs:
         by_chance = self.known * self.rate[:, None] * self.rate[None, :]
-        fewer = (by_chance - self.both) / np.sqrt(by_chance + 1.0)
-        words = [content_words(name) - COLOURS - NUMBERS for name in names]
+        fewer = (by_chance - self.shared) / np.sqrt(by_chance + 1.0)
+        words = [{*_content_words(name)} - COLOURS - NUMBERS for name in names]
         share = np.array([[bool(word & other) for other in words] for word in words], np.float64)
         return fewer + SAME_WORD * share
 
@@ -129,11 +137,11 @@ class _Counts:
         """Whether the feature of the row holds wherever that of the column does, but for wrong labels, and far more
         often than by chance."""
         e, share = MOST_WRONG, self._true
-        ones = self.rate[None, :] * self.known
-        outside = ones - self.both
+        positives = self.rate[None, :] * self.known
+        outside = positives - self.shared
         wider, narrower = share[:, None], np.minimum(share[None, :], share[:, None])
         expected = narrower * (1 - e) * e + (wider - narrower) * e * e + (1 - wider) * e * (1 - e)
-        by_chance = ones * (1 - self.rate[:, None])
+        by_chance = positives * (1 - self.rate[:, None])
         clearly = (by_chance - outside) / np.sqrt(by_chance + 1.0) >= 2.0
         wider_too = self.rate[:, None] > self.rate[None, :] + 1 / np.maximum(self.known, 1)
         possible: NDArray[np.bool_] = _not_beyond(outside, self.known, expected, DOUBT) & clearly & wider_too
@@ -164,33 +172,74 @@ def _grown(allowed: NDArray[np.bool_], affinity: Pairs) -> list[list[int]]:
         first, second = np.unravel_index(int(near.argmax()), near.shape) if near.size else (0, 0)
         if not near.size or near[first, second] < BEGINS:
             return found
-        some = [int(first), int(second)]
-        while len(some) < MOST:
-            fits = free[:, some].all(axis=1)
-            mean = np.where(fits, affinity[:, some].mean(axis=1), -np.inf)
+        columns = [int(first), int(second)]
+        while len(columns) < MOST:
+            fits = free[:, columns].all(axis=1)
+            mean = np.where(fits, affinity[:, columns].mean(axis=1), -np.inf)
             nearest = int(mean.argmax())
             if mean[nearest] < GROWS:
                 break
-            some.append(nearest)
-        found.append(some)
-        free[some] = free[:, some] = False
+            columns.append(nearest)
+        found.append(columns)
+        free[columns] = free[:, columns] = False
 
 
 def _scales(counts: _Counts, free: Sequence[int], apart: Collection[frozenset[int]]) -> list[Candidate]:
     """The longest chains of features that include one another, none with a feature of another."""
     includes, left, found = counts.includes(), set(free), list[Candidate]()
-    for some in apart:
-        for one in some:
-            includes[one, list(some)] = False
+    for group in apart:
+        for column in group:
+            includes[column, list(group)] = False
     while True:
         best: list[int] = []
         for start in sorted(left, key=lambda place: -counts.rate[place]):
             chain = [start]
             for narrower in sorted(left - {start}, key=lambda place: -counts.rate[place]):
-                if all(includes[one, narrower] for one in chain):
+                if all(includes[wider, narrower] for wider in chain):
                     chain.append(narrower)
             best = max(best, chain, key=len)
         if len(best) < SHORTEST_SCALE:
             return found
         found.append(Candidate(tuple(best), scale=True))
         left -= set(best)
+
+
+@dataclass(frozen=True, slots=True)
+class WordGroup:
+    name: str
+    members: tuple[int, ...]
+    specific: bool  # all differ by a colour or a number, and by nothing else
+
+
+def groups_by_words(names: Sequence[str]) -> list[WordGroup]:
+    """Names that differ by a colour or a number and share a word beside, then names that end with the same word, the
+    largest first. A name may be in several groups."""
+    ordered = [_content_words(name) for name in names]
+    words = [frozenset(name_words) for name_words in ordered]
+    shared = sorted({word for own in words for word in own if sum(word in other for other in words) > 1})
+    found: list[WordGroup] = []
+    for word in shared:
+        if word in COLOURS or word in NUMBERS:
+            continue
+        sharing = [place for place, own in enumerate(words) if word in own]
+        for form, kind in KINDS:
+            members = [
+                place
+                for place in sharing
+                if (ordered[place][-1] == word if kind is None else _differs_by(kind, words[place], word))
+            ]
+            if len(members) > 1:
+                found.append(WordGroup(form.format(word), tuple(members), kind is not None))
+    bare = [place for place, own in enumerate(words) if own and own <= COLOURS]
+    if len(bare) > 1:
+        found.append(WordGroup("colour", tuple(bare), True))
+    return sorted(found, key=lambda group: (not group.specific, -len(group.members)))
+
+
+def _content_words(name: str) -> list[str]:
+    words = re.findall(r"[^\W_]+", name.casefold())
+    return [SPELLINGS.get(word, word) for word in words if word not in IGNORED] or [""]
+
+
+def _differs_by(kind: set[str], words: frozenset[str], word: str) -> bool:
+    return len(words) > 1 and words - {word} <= kind

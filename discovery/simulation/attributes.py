@@ -47,8 +47,8 @@ def attribute_among(
     offered: Sequence[int | None], attributes: Sequence[TrueAttribute]
 ) -> tuple[TrueAttribute, list[int]] | None:
     """The attribute that most of the offered columns are values of, and their places; None where no two are."""
-    named = [(one, [place for place, column in enumerate(offered) if column in one.columns]) for one in attributes]
-    best = max(named, key=lambda one: len(one[1]), default=None)
+    named = [(true, [place for place, column in enumerate(offered) if column in true.columns]) for true in attributes]
+    best = max(named, key=lambda match: len(match[1]), default=None)
     return best if best is not None and len(best[1]) > 1 else None
 
 
@@ -63,18 +63,18 @@ def true_scale(truth: Labels, columns: Sequence[int | None], names: Sequence[str
 
 
 def _all_apart(columns: Sequence[int], apart: NDArray[np.bool_]) -> bool:
-    return all(apart[one, other] for one in columns for other in columns if one != other)
+    return all(apart[column, other] for column in columns for other in columns if column != other)
 
 
 def _taken(columns: Sequence[int], found: Sequence[TrueAttribute]) -> bool:
-    return any(column in one.columns for column in columns for one in found)
+    return any(column in attribute.columns for column in columns for attribute in found)
 
 
 def _greedy(columns: Sequence[int], has: NDArray[np.bool_], apart: NDArray[np.bool_]) -> list[int]:
     """The commonest first, each that excludes all before it."""
     chosen: list[int] = []
-    for column in sorted(columns, key=lambda one: -int(has[:, one].sum())):
-        if all(apart[column, one] for one in chosen):
+    for column in sorted(columns, key=lambda column: -int(has[:, column].sum())):
+        if all(apart[column, other] for other in chosen):
             chosen.append(column)
     return sorted(chosen)
 
@@ -82,8 +82,8 @@ def _greedy(columns: Sequence[int], has: NDArray[np.bool_], apart: NDArray[np.bo
 def _covers(has: NDArray[np.bool_], apart: NDArray[np.bool_], columns: Sequence[int]) -> list[list[int]]:
     """Columns that exclude one another and between them hold for every example."""
     found: list[list[int]] = []
-    for first in sorted(columns, key=lambda one: -int(has[:, one].sum())):
-        chosen = [first, *_greedy([one for one in columns if apart[first, one]], has, apart)]
+    for first in sorted(columns, key=lambda column: -int(has[:, column].sum())):
+        chosen = [first, *_greedy([column for column in columns if apart[first, column]], has, apart)]
         if len(chosen) >= FEWEST_OF_A_COVER and has[:, chosen].any(axis=1).all():
             found.append(sorted(chosen))
     return found
@@ -91,6 +91,6 @@ def _covers(has: NDArray[np.bool_], apart: NDArray[np.bool_], columns: Sequence[
 
 def _common_word(columns: Sequence[int], names: Sequence[str]) -> str:
     """The word that most of them share, or else the names one after the other."""
-    some = [names[column] for column in columns]
-    groups = sorted(groups_by_words(some), key=lambda group: -len(group.members))
-    return groups[0].name if groups else " or ".join(some[:2])
+    called = [names[column] for column in columns]
+    groups = sorted(groups_by_words(called), key=lambda group: -len(group.members))
+    return groups[0].name if groups else " or ".join(called[:2])

@@ -1,6 +1,20 @@
 """Agreement, correctness, intervals and tests."""
 
-from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, krippendorff_alpha, pair_columns, vote_columns
+from discovery.statistics.agreement import (
+    BRIER,
+    ERRORS_ALIKE,
+    OF_CORRECTNESS,
+    OF_PAIRS,
+    OF_VOTES,
+    UNSCORED,
+    Calibration,
+    brier_columns,
+    calibration,
+    error_columns,
+    krippendorff_alpha,
+    pair_columns,
+    vote_columns,
+)
 from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
 from discovery.statistics.certificate import (
     LEVELS,
@@ -9,18 +23,8 @@ from discovery.statistics.certificate import (
     Promise,
     Shares,
     TableAudit,
-    looks,
     plan_cut,
-)
-from discovery.statistics.correctness import (
-    BRIER,
-    ERRORS_ALIKE,
-    OF_CORRECTNESS,
-    UNSCORED,
-    Calibration,
-    brier_columns,
-    calibration,
-    error_columns,
+    sample_sizes,
 )
 from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, FEWEST_WORKERS, TOLERANCE, dawid_skene, why_not
 from discovery.statistics.escalation import (

@@ -1,25 +1,27 @@
-"""Agreement on yes/no labels. Every statistic is a function of sums over examples, so that one matrix product gives it
-for all resamples of a bootstrap.
+"""Agreement on yes/no labels, and how right labels and probabilities are against labels that are taken for true. Every
+statistic is a function of sums over examples, so that one matrix product gives it for all resamples of a bootstrap.
 
 An example's `columns` are what it adds to the sums; `totals` are such sums, with any axes before the last. A statistic
 is NaN where it is not defined, and `Statistic.why_not` says why.
 
 Cohen 1960 (kappa); Fleiss 1971; Krippendorff 2011, "Computing Krippendorff's alpha-reliability" (nominal data, missing
 values allowed); Cicchetti and Feinstein 1990 (positive and negative agreement); Byrt, Bishop and Carlin 1993
-(prevalence and bias)."""
+(prevalence and bias); Brier 1950 (score); Naeini, Cooper and Hauskrecht 2015 (calibration error over bins)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Labels
+from discovery.questions import UNKNOWN, Labels
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.int8]  # examples × workers: 1, 0 or UNKNOWN
+Weights = tuple[float, ...]  # of the totals in a sum
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Statistic:
     of: Callable[[Floats], Floats]
     why_not: str
     empty: str  # why not, where nothing was counted at all
-    trials: Callable[[Floats], Floats] | None = None  # of a share: where no resample differs, Wilson's interval holds
+    trials: Weights | None = None  # of a share: where no resample differs, Wilson's interval holds
     lowest: float = 0.0  # value it can have; the highest is 1
 
 
@@ -53,45 +55,36 @@ def ratio(above: Floats, below: Floats) -> Floats:
     return quotient
 
 
-def raw_agreement(totals: Floats) -> Floats:
-    return ratio(totals[..., 0] + totals[..., 3], totals.sum(-1))
+def quotient(above: Weights, below: Weights) -> Callable[[Floats], Floats]:
+    """Of two sums of the totals."""
+    return lambda totals: ratio(totals @ np.array(above), totals @ np.array(below))
+
+
+ALL_PAIRS = (1.0, 1.0, 1.0, 1.0)
+raw_agreement = quotient((1, 0, 0, 1), ALL_PAIRS)
+positive_agreement = quotient((2, 0, 0, 0), (2, 1, 1, 0))  # where one of the two says yes, how often the other does too
+negative_agreement = quotient((0, 0, 0, 2), (0, 1, 1, 2))
+prevalence = quotient((2, 1, 1, 0), (2, 2, 2, 2))  # share of yes among both labels of every example
+bias = quotient((0, 1, -1, 0), ALL_PAIRS)  # how much more often the first says yes than the second
+vote_agreement = quotient((1, 0, 0, 0, 0), (0, 1, 0, 0, 0))  # of two votes on the same example
 
 
 def cohen_kappa(totals: Floats) -> Floats:
     """Not defined where one of the two never varies: the formula would always give 0."""
-    both, only_a, only_b, neither = np.moveaxis(totals, -1, 0)
+    shared, only_a, only_b, neither = np.moveaxis(totals, -1, 0)
     count = totals.sum(-1)
-    yes_a, yes_b = both + only_a, both + only_b
-    observed = ratio(both + neither, count)
+    yes_a, yes_b = shared + only_a, shared + only_b
+    observed = ratio(shared + neither, count)
     expected = ratio(yes_a * yes_b + (count - yes_a) * (count - yes_b), count * count)
     vary = yes_a * yes_b * (count - yes_a) * (count - yes_b) > 0
     return np.where(vary, ratio(observed - expected, 1 - expected), np.nan)
 
 
-def positive_agreement(totals: Floats) -> Floats:
-    """Of the times that one of the two says yes, how often the other does too."""
-    return ratio(2 * totals[..., 0], 2 * totals[..., 0] + totals[..., 1] + totals[..., 2])
-
-
-def negative_agreement(totals: Floats) -> Floats:
-    return ratio(2 * totals[..., 3], 2 * totals[..., 3] + totals[..., 1] + totals[..., 2])
-
-
-def prevalence(totals: Floats) -> Floats:
-    """The share of yes among both labels of every example."""
-    return ratio(2 * totals[..., 0] + totals[..., 1] + totals[..., 2], 2 * totals.sum(-1))
-
-
-def bias(totals: Floats) -> Floats:
-    """How much more often the first says yes than the second, as a share of the examples."""
-    return ratio(totals[..., 1] - totals[..., 2], totals.sum(-1))
-
-
 def alpha_of_two(totals: Floats) -> Floats:
     """Krippendorff's alpha of two raters."""
-    both, only_a, only_b, neither = np.moveaxis(totals, -1, 0)
+    shared, only_a, only_b, neither = np.moveaxis(totals, -1, 0)
     differing = only_a + only_b
-    return _alpha(2 * both + differing, 2 * neither + differing, differing)
+    return _alpha(2 * shared + differing, 2 * neither + differing, differing)
 
 
 def fleiss_kappa(totals: Floats) -> Floats:
@@ -101,11 +94,6 @@ def fleiss_kappa(totals: Floats) -> Floats:
     rate = ratio(yes, yes + no)
     expected = rate * rate + (1 - rate) * (1 - rate)
     return ratio(ratio(agreeing, examples) - expected, 1 - expected)
-
-
-def vote_agreement(totals: Floats) -> Floats:
-    """Of two votes on the same example, how often they agree."""
-    return ratio(totals[..., 0], totals[..., 1])
 
 
 def alpha(totals: Floats) -> Floats:
@@ -123,30 +111,14 @@ NO_COMMON = "no example is labelled by both"
 NO_SECOND_VOTE = "no example has two votes"
 
 
-def all_counted(totals: Floats) -> Floats:
-    counts: Floats = totals.sum(-1)
-    return counts
-
-
+NO_YES, NO_NO = "neither says yes of any example", "neither says no of any example"
 OF_PAIRS = (
-    Statistic("raw agreement", raw_agreement, NO_COMMON, NO_COMMON, all_counted),
+    Statistic("raw agreement", raw_agreement, NO_COMMON, NO_COMMON, ALL_PAIRS),
     Statistic("Cohen's kappa", cohen_kappa, CONSTANT, NO_COMMON, lowest=-1.0),
     Statistic("Krippendorff's alpha", alpha_of_two, ONE_VALUE, NO_COMMON, lowest=-1.0),
-    Statistic(
-        "positive agreement",
-        positive_agreement,
-        "neither says yes of any example",
-        NO_COMMON,
-        lambda totals: totals.sum(-1) - totals[..., 3],
-    ),
-    Statistic(
-        "negative agreement",
-        negative_agreement,
-        "neither says no of any example",
-        NO_COMMON,
-        lambda totals: totals.sum(-1) - totals[..., 0],
-    ),
-    Statistic("prevalence", prevalence, NO_COMMON, NO_COMMON, all_counted),
+    Statistic("positive agreement", positive_agreement, NO_YES, NO_COMMON, (1, 1, 1, 0)),
+    Statistic("negative agreement", negative_agreement, NO_NO, NO_COMMON, (0, 1, 1, 1)),
+    Statistic("prevalence", prevalence, NO_COMMON, NO_COMMON, ALL_PAIRS),
     Statistic("bias", bias, NO_COMMON, NO_COMMON, lowest=-1.0),
 )
 OF_VOTES = (
@@ -159,3 +131,90 @@ OF_VOTES = (
 def krippendorff_alpha(votes: Votes) -> float:
     """Of examples × workers, 1, 0 or UNKNOWN; NaN where no example has two votes or all votes are the same."""
     return float(alpha(vote_columns(votes).sum(0)))
+
+
+BINS = 10
+UNSCORED = "it gave no label that is known to be right or wrong"
+
+
+precision = quotient((1, 0, 0, 0), (1, 1, 0, 0))
+recall = quotient((1, 0, 0, 0), (1, 0, 1, 0))
+specificity = quotient((0, 0, 0, 1), (0, 1, 0, 1))
+OF_CORRECTNESS = (  # totals are those of `pair_columns(labels, true)`
+    Statistic("accuracy", raw_agreement, UNSCORED, UNSCORED, ALL_PAIRS),
+    Statistic("precision", precision, "it says yes of no example", UNSCORED, (1, 1, 0, 0)),
+    Statistic("recall", recall, "no example is truly yes", UNSCORED, (1, 0, 1, 0)),
+    Statistic("specificity", specificity, "no example is truly no", UNSCORED, (0, 1, 0, 1)),
+)
+
+
+def brier_columns(probability: Floats, true: Labels) -> Floats:
+    """The squared error of an example's probability, and 1; nothing where either is unknown."""
+    known = ~np.isnan(probability) & (true != UNKNOWN)
+    error = np.where(known, (np.where(known, probability, 0.0) - true) ** 2, 0.0)
+    return np.stack([error, known.astype(np.float64)], axis=-1)
+
+
+NO_CHANCES = "it gives no probabilities"
+BRIER = Statistic("Brier score", quotient((1, 0), (0, 1)), NO_CHANCES, NO_CHANCES)
+
+
+def error_columns(votes: Votes, true: Labels) -> Floats:
+    """Of an example's votes, which are the last axis: pairs that are both wrong, pairs whose first is, and pairs."""
+    cast = (votes != UNKNOWN) & (true[..., None] != UNKNOWN)
+    count = cast.sum(-1).astype(np.float64)
+    wrong = (cast & (votes != true[..., None])).sum(-1).astype(np.float64)
+    return np.stack([wrong * (wrong - 1), wrong * (count - 1), count * (count - 1)], axis=-1)
+
+
+def error_correlation(totals: Floats) -> Floats:
+    """Of two votes on one label: 0 where they err independently, 1 where a second vote repeats the first."""
+    twice, first = ratio(totals[..., 0], totals[..., 2]), ratio(totals[..., 1], totals[..., 2])
+    return ratio(twice - first**2, first * (1 - first))
+
+
+NO_ERRORS = "its votes are never, or always, wrong"
+ERRORS_ALIKE = Statistic("errors in common", error_correlation, NO_ERRORS, "no label has two votes", lowest=-1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    low: float
+    high: float
+    examples: int
+    predicted: float  # mean probability
+    true: float  # share of yes
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    bins: tuple[Bin, ...]  # those that hold examples
+    error: float | None  # mean distance of the probability from what was true, weighted by examples
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        bins = [[group.low, group.high, group.examples, group.predicted, group.true] for group in self.bins]
+        return {"error": self.error, "reason": self.reason, "bins": bins}
+
+
+def calibration(probability: NDArray[np.float64], true: Labels) -> Calibration:
+    """Ten bins of equal width; a probability on the edge of two belongs to the upper one."""
+    known = ~np.isnan(probability) & (true != UNKNOWN)
+    if not known.any():
+        return Calibration((), None, "it gives no probabilities of examples whose label is known")
+    predicted, is_true = probability[known], true[known].astype(np.float64)
+    place = np.minimum((predicted * BINS).astype(np.int64), BINS - 1)
+    counts = np.bincount(place, minlength=BINS)
+    sums, trues = (np.bincount(place, weights=values, minlength=BINS) for values in (predicted, is_true))
+    bins = tuple(
+        Bin(
+            low=place / BINS,
+            high=(place + 1) / BINS,
+            examples=int(counts[place]),
+            predicted=float(sums[place] / counts[place]),
+            true=float(trues[place] / counts[place]),
+        )
+        for place in np.flatnonzero(counts).tolist()
+    )
+    error = sum(group.examples * abs(group.predicted - group.true) for group in bins) / len(predicted)
+    return Calibration(bins, float(error))

@@ -47,12 +47,12 @@ class AltTest:
     @property
     def winning_rate(self) -> float | None:
         """ω: the share of the people against whom the model wins."""
-        return sum(one.won for one in self.against) / len(self.against) if self.against else None
+        return sum(result.won for result in self.against) / len(self.against) if self.against else None
 
     @property
     def advantage(self) -> float | None:
         """ρ: how probable it is that the model is as good as a person drawn at random, or better."""
-        return sum(one.advantage for one in self.against) / len(self.against) if self.against else None
+        return sum(result.advantage for result in self.against) / len(self.against) if self.against else None
 
     @property
     def passes(self) -> bool | None:
@@ -73,17 +73,17 @@ class AltTest:
 
 def alt_test(model: Labels, votes: NDArray[np.int8], people: tuple[str, ...], epsilon: float) -> AltTest:
     """`votes` are instances × people, `model` has one label per instance; 1, 0 or UNKNOWN."""
-    said = votes != UNKNOWN
-    usable = (said.sum(1) >= FEWEST_PEOPLE) & (model != UNKNOWN)
+    cast = votes != UNKNOWN
+    usable = (cast.sum(1) >= FEWEST_PEOPLE) & (model != UNKNOWN)
     yes, no = (votes == 1).sum(1), (votes == 0).sum(1)
     tested: list[AgainstOne] = []
     for place, person in enumerate(people):
-        rows = np.flatnonzero(usable & said[:, place])
+        rows = np.flatnonzero(usable & cast[:, place])
         if len(rows) >= FEWEST_EXAMPLES:
             mine = votes[rows, place]
             tested.append(_against(person, model[rows], mine, yes[rows] - (mine == 1), no[rows] - (mine == 0), epsilon))
     if not tested:
-        return AltTest(epsilon, (), len(people), _why_not(model, said, usable))
+        return AltTest(epsilon, (), len(people), _why_not(model, cast, usable))
     return AltTest(epsilon, _corrected(tested), len(people) - len(tested))
 
 
@@ -111,16 +111,16 @@ def _corrected(tested: list[AgainstOne]) -> tuple[AgainstOne, ...]:
     """Benjamini and Yekutieli's correction holds whatever the dependence between the tests."""
     from scipy.stats import false_discovery_control
 
-    corrected = false_discovery_control([one.p for one in tested], method="by")
-    return tuple(replace(one, won=bool(p <= LEVEL)) for one, p in zip(tested, corrected, strict=True))
+    corrected = false_discovery_control([result.p for result in tested], method="by")
+    return tuple(replace(result, won=bool(p <= LEVEL)) for result, p in zip(tested, corrected, strict=True))
 
 
-def _why_not(model: Labels, said: NDArray[np.bool_], usable: NDArray[np.bool_]) -> str:
+def _why_not(model: Labels, cast: NDArray[np.bool_], usable: NDArray[np.bool_]) -> str:
     if not (model != UNKNOWN).any():
         return "the model gave no label"
-    if not (said.sum(1) >= FEWEST_PEOPLE).any():
+    if not (cast.sum(1) >= FEWEST_PEOPLE).any():
         return "no example has the labels of two people"
-    most = int((said & usable[:, None]).sum(0).max(initial=0))
+    most = int((cast & usable[:, None]).sum(0).max(initial=0))
     return (
         f"no person labelled {FEWEST_EXAMPLES} examples that the model and another person labelled too (most: {most})"
     )

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 LEVELS = (0.6, 0.25, 0.15)  # parts of delta: a choice of examples that fails may be followed by another
 BETS = (0.1, 0.98)  # the least and the most that is staked at once: with 1 an example could lose all
 FIRST_GUESS, FIRST_GAP, FIRST_SQUARE = 10, 0.02, 0.02  # examples by which the first bets go, and what they would show
-GROWTH, MOST_LOOKS = 1.4, 16  # of the sample from look to look
+GROWTH, MOST_SIZES = 1.4, 16  # of the sample from test to test
 MARGIN = 1.3  # times the sample that is needed on average
 CAUTION = 0.7  # standard errors that disagreement may be above what is expected
 TRUSTED_PLAN = 100  # examples that a plan is worth beside those that were sampled
@@ -83,19 +83,19 @@ class Shares:
     lost: Floats
 
     @classmethod
-    def of(cls, said: NDArray[np.int8], guess: NDArray[np.bool_], rarer: NDArray[np.int8]) -> Shares:
+    def of(cls, answers: NDArray[np.int8], guess: NDArray[np.bool_], rarer: NDArray[np.int8]) -> Shares:
         """What is not answered disagrees."""
-        wrong, is_rarer = said != guess, said == rarer
+        wrong, is_rarer = answers != guess, answers == rarer
         return cls(wrong.mean(axis=1), is_rarer.mean(axis=1), (wrong & is_rarer).mean(axis=1))
 
     def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Shares:
         return Shares(self.wrong[rows], self.rarer[rows], self.lost[rows])
 
 
-def looks(promise: Promise) -> list[int]:
-    """How many examples are sampled when one looks: at first as many as can decide it."""
+def sample_sizes(promise: Promise) -> list[int]:
+    """How many examples are sampled when the certificate is tested: at first as many as can decide it."""
     sizes = [ceil(1.1 * log(1 / (LEVELS[0] * promise.delta)) / log1p(1 - promise.agree))]
-    while len(sizes) < MOST_LOOKS:
+    while len(sizes) < MOST_SIZES:
         sizes.append(ceil(GROWTH * sizes[-1]))
     return sizes
 
@@ -124,10 +124,10 @@ class TableAudit:
         wrong, sampled = self.shares.wrong, len(self.shares.wrong)
         gap = ((1 - self.promise.agree - wrong).sum() + TRUSTED_PLAN * planned) / (sampled + TRUSTED_PLAN)
         bet, growth = _growth(gap, float(wrong.var()))
-        for look in looks(self.promise):
-            won = look * (growth - bet * gap * look / (2 * self.chosen))  # what is left is judged, not what was sampled
-            if look > sampled and won >= log(1 / self.level):
-                return look <= WORTH * self.chosen
+        for size in sample_sizes(self.promise):
+            won = size * (growth - bet * gap * size / (2 * self.chosen))  # what is left is judged, not what was sampled
+            if size > sampled and won >= log(1 / self.level):
+                return size <= WORTH * self.chosen
         return False
 
 
@@ -175,7 +175,7 @@ def plan_cut(expected: Floats, known: Floats, wrong: Floats, promise: Promise) -
         doubtful = CAUTION * sqrt(variance / len(alike)) if len(alike) else 0.0
         gap = 1 - promise.agree - mean - doubtful
         _, growth = _growth(gap, variance)
-        sampled = max(looks(promise)[0], needed / growth) if growth > 0 else float("inf")
+        sampled = max(sample_sizes(promise)[0], needed / growth) if growth > 0 else float("inf")
         cost = population - cut + sampled
         if sampled <= WORTH * cut and cost < best.cost:
             best = CutPlan(cut, cost, gap)

@@ -31,8 +31,8 @@ class Consensus:
     @property
     def labels(self) -> Labels:
         known = ~np.isnan(self.probability)
-        said = np.where(known & (self.probability > 0.5), np.int8(1), np.int8(0))
-        return np.where(known & (self.probability != 0.5), said, np.int8(UNKNOWN)).astype(np.int8)
+        sides = np.where(known & (self.probability > 0.5), np.int8(1), np.int8(0))
+        return np.where(known & (self.probability != 0.5), sides, np.int8(UNKNOWN)).astype(np.int8)
 
 
 def why_not(votes: NDArray[np.int8]) -> str:

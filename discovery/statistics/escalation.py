@@ -8,7 +8,7 @@ people are asked."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from math import comb
 from typing import Any
@@ -79,8 +79,7 @@ class Setting:
     accuracy: float
 
     def to_json(self) -> dict[str, Any]:
-        names = ("who", "kind", "model_votes", "people_votes", "escalated", "threshold", "cost", "accuracy")
-        return {name: getattr(self, name) for name in names}
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +145,13 @@ def escalated(model: Side, model_votes: int, people: Side, doubt: Floats, kind: 
 def cheapest(settings: list[Setting], accuracy: float) -> Setting | None:
     """The cheapest that reaches the accuracy; of equally cheap ones the most accurate."""
     good = [setting for setting in settings if setting.accuracy >= accuracy]
-    return min(good, key=lambda one: (one.cost, -one.accuracy, one.people_votes), default=None)
+    return min(good, key=lambda setting: (setting.cost, -setting.accuracy, setting.people_votes), default=None)
 
 
 def frontier(settings: list[Setting]) -> list[Setting]:
     """Those that no other beats in both cost and accuracy, the cheapest first."""
     best: list[Setting] = []
-    for one in sorted(settings, key=lambda setting: (setting.cost, -setting.accuracy)):
-        if not best or one.accuracy > best[-1].accuracy:
-            best.append(one)
+    for setting in sorted(settings, key=lambda setting: (setting.cost, -setting.accuracy)):
+        if not best or setting.accuracy > best[-1].accuracy:
+            best.append(setting)
     return best

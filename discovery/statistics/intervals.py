@@ -161,7 +161,7 @@ def _why_no_interval(resampled: Floats) -> str:
 def _of_a_share(statistic: Statistic, value: float, totals: Floats) -> tuple[float, float] | None:
     if statistic.trials is None:
         return None
-    trials = float(statistic.trials(totals))
+    trials = float(totals @ np.array(statistic.trials))
     return wilson(value * trials, trials) if trials else None
 
 
@@ -174,11 +174,11 @@ def estimates(
         nothing = {statistic.name: Estimate.undefined("there is nothing to compare") for statistic in statistics}
         return [dict(nothing) for _ in range(columns.shape[1])], nothing
     drawn = resamples.totals(columns)
-    each = [
+    by_feature = [
         {statistic.name: estimate(statistic, totals[feature], drawn[:, feature]) for statistic in statistics}
         for feature in range(columns.shape[1])
     ]
-    return each, {statistic.name: mean_over_features(statistic, totals, drawn) for statistic in statistics}
+    return by_feature, {statistic.name: mean_over_features(statistic, totals, drawn) for statistic in statistics}
 
 
 def _interval(values: Floats) -> tuple[float, float] | None:
@@ -198,9 +198,10 @@ Fit = Callable[[NDArray[np.intp]], Floats]  # rows of examples → for each feat
 def refitted(values: Floats, fit: Fit, n: int, rng: np.random.Generator) -> tuple[list[Estimate], Estimate]:
     """Per feature, and the mean over the features of which the share is defined; `values` are those of all examples."""
     drawn = np.stack([fit(rng.integers(0, n, n)) for _ in range(REFITS)])
-    each = [_estimate(value, draws, n) for value, draws in zip(values.tolist(), drawn.T, strict=True)]
+    by_feature = [_estimate(value, draws, n) for value, draws in zip(values.tolist(), drawn.T, strict=True)]
     defined = ~np.isnan(values)
-    return each, _estimate(float(values[defined].mean()), _mean_of_defined(drawn[:, defined]), n * int(defined.sum()))
+    means = _mean_of_defined(drawn[:, defined])
+    return by_feature, _estimate(float(values[defined].mean()), means, n * int(defined.sum()))
 
 
 def _estimate(value: float, drawn: Floats, trials: int) -> Estimate:

@@ -1,6 +1,5 @@
 """Which question comes next."""
 
-from discovery.strategies.adaptive import adaptive_triple
-from discovery.strategies.listed import Listed
+from discovery.strategies.adaptive import Listed, adaptive_triple
 from discovery.strategies.registry import STRATEGIES, make_strategy
 from discovery.strategies.targeted import Targeted, target_outputs

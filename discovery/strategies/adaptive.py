@@ -1,25 +1,13 @@
-"""Adaptive Triple (the paper's Algorithm 1) and Adaptive Pair: ask only what no known feature settles."""
+"""Ask only what no known feature settles: Adaptive Triple (the paper's Algorithm 1), Adaptive Pair, and a list."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from discovery.questions import Comparison, Kind, Labels, StrategyError
+from discovery.questions import Comparison, Kind, Labels, StrategyError, valid_columns
 from discovery.unresolved import UnresolvedPairs, UnresolvedTriples
-
-
-class Pool(Protocol):
-    """The comparisons of one kind, and which of them no known feature settles."""
-
-    @property
-    def share(self) -> float: ...
-    def add(self, labels: Labels) -> None: ...
-    def retire(self, examples: tuple[int, ...]) -> None: ...
-    def draw_many(self, k: int) -> list[tuple[int, ...]]: ...
-    def least_resolved(self, k: int) -> list[tuple[int, ...]]: ...
 
 
 class Adaptive:
@@ -27,7 +15,7 @@ class Adaptive:
 
     `beyond`: when nothing is unresolved, go on with what the fewest known features settle, asking for another one."""
 
-    def __init__(self, kind: Kind, pool: Pool, *, beyond: bool = False) -> None:
+    def __init__(self, kind: Kind, pool: UnresolvedTriples | UnresolvedPairs, *, beyond: bool = False) -> None:
         self._kind = kind
         self._pool = pool
         self._beyond = beyond
@@ -72,3 +60,40 @@ def adaptive_pair(n: int, rng: np.random.Generator, *, beyond: bool = False) -> 
     if n < 2:
         raise StrategyError(f"pair questions need at least 2 examples, and there are {n}")
     return Adaptive(Kind.PAIR, UnresolvedPairs(n, rng), beyond=beyond)
+
+
+class Listed:
+    """Questions from a list, in its order, e.g. those that people have answered already: what known features settle is
+    not asked. With `beyond`, those that are settled follow when no other is left."""
+
+    def __init__(self, questions: Sequence[Comparison], *, beyond: bool = False) -> None:
+        if not questions:
+            raise StrategyError("there is no recorded comparison of these examples: give another table or data set")
+        self._open = list(dict.fromkeys(questions))
+        self._total = len(self._open)
+        self._settled: list[Comparison] = []
+        self._beyond = beyond
+
+    def __len__(self) -> int:
+        return self._total
+
+    @property
+    def unresolved(self) -> float:
+        return len(self._open) / self._total
+
+    def next_questions(self, k: int) -> list[Comparison]:
+        now, self._open = self._open[:k], self._open[k:]
+        if self._beyond and len(now) < k:
+            more = k - len(now)
+            now, self._settled = [*now, *self._settled[:more]], self._settled[more:]
+        return now
+
+    def know(self, feature: str, labels: Labels) -> None:  # noqa: ARG002 (a name settles nothing)
+        column = labels[:, None]
+        settled = {question for question in self._open if valid_columns(column, question)[0]}
+        self._settled += [question for question in self._open if question in settled]
+        self._open = [question for question in self._open if question not in settled]
+
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:  # noqa: ARG002
+        for feature, known in zip(features, labels, strict=True):
+            self.know(feature, known)

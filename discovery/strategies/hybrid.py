@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import combinations
 from math import ceil, comb, log
+from operator import or_
 
 import numpy as np
 
@@ -105,7 +107,7 @@ class AdaptiveHybrid:
 
     def _explore(self, feature: ExampleSet, k: int) -> list[Comparison]:
         covered = self._right_below(feature)
-        bare = list(_examples(feature & ~_union(covered)))
+        bare = list(_examples(feature & ~reduce(or_, covered, 0)))
         standing_in = list(dict.fromkeys([self._features[other] for other in covered] + bare))
         if self._misses < self._theta_now():
             triples = self._fresh_triples(standing_in, k)
@@ -160,9 +162,8 @@ class ExampleClasses:
         self.n = n
         self.representatives: list[int] = []
         self._rng = rng
-        self._to_place: dict[int, set[int]] = {
-            int(example): set() for example in rng.permutation(n)
-        }  # with whom compared
+        order: list[int] = rng.permutation(n).tolist()
+        self._to_place: dict[int, set[int]] = {example: set() for example in order}  # with whom compared
         self._being_asked: set[int] = set()
         self._known = np.zeros((0, n), dtype=np.int8)
 
@@ -225,10 +226,3 @@ def _examples(bits: ExampleSet) -> Iterator[int]:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
         bits ^= lowest
-
-
-def _union(sets: list[ExampleSet]) -> ExampleSet:
-    union = 0
-    for each in sets:
-        union |= each
-    return union

@@ -67,8 +67,8 @@ def answers(kind: Kind, has: Bits) -> Bits:
         either: Bits = (a & b) ^ (a & c) ^ (b & c) ^ (a & b & c)
         return either
     if kind is Kind.PAIR:
-        one: Bits = has[:, 0] ^ has[:, 1]
-        return one
+        differing: Bits = has[:, 0] ^ has[:, 1]
+        return differing
     return has[:, 0]
 
 
@@ -214,8 +214,8 @@ class HypotheticalFeatures:
     def _would_count(self, has: Bits, shares: Floats, pool: Places) -> Bits:
         counts: Bits = (shares >= DIFFERENCE) & (shares <= 1 - DIFFERENCE)
         if len(self._kept):
-            kept, ones = self._kept[:, pool].T, has.astype(np.float32)
-            differing = ones @ (kept == 0).astype(np.float32) + (1 - ones) @ (kept == 1).astype(np.float32)
+            kept, present = self._kept[:, pool].T, has.astype(np.float32)
+            differing = present @ (kept == 0).astype(np.float32) + (1 - present) @ (kept == 1).astype(np.float32)
             counts &= (differing >= DIFFERENCE * pool.size).all(axis=1)
         return counts
 
@@ -246,12 +246,12 @@ class HypotheticalFeatures:
         place[pool] = np.arange(pool.size)
         log_missed = np.zeros(features.shape[1])
         for kind in CHANCE:
-            asked = [one for one in self._asked[-MAX_REMEMBERED_QUESTIONS:] if one.kind is kind]
+            asked = [question for question in self._asked[-MAX_REMEMBERED_QUESTIONS:] if question.kind is kind]
             if not asked:
                 continue
-            places = place[np.array([one.examples for one in asked], np.intp)]
+            places = place[np.array([question.examples for question in asked], np.intp)]
             here = (places >= 0).all(axis=1)
-            named = [self._p_named(one, size) for one in asked]
+            named = [self._p_named(question, size) for question in asked]
             missed = np.log(np.maximum(1 - np.array(named), P_ANSWER_GIVEN_NONE))[here]
             log_missed += missed @ answers(kind, features[places[here]])
         result: Floats = np.exp(log_missed)

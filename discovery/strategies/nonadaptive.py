@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import comb
 
 import numpy as np
@@ -10,67 +10,51 @@ import numpy as np
 from discovery.questions import Comparison, Kind, Labels, StrategyError
 
 
-class RandomTriple:
-    """Triples at random, settled or not; each at most once."""
+class RandomOrder:
+    """The questions 0 … total - 1 in random order, each at most once, without a list of that length: a Fisher-Yates
+    shuffle that notes only its moves."""
 
-    def __init__(self, n: int, rng: np.random.Generator) -> None:
-        if n < 3:
-            raise StrategyError(f"two-of-three questions need at least 3 examples, and there are {n}")
-        self._ranks = _Shuffled(comb(n, 3), rng)
-
-    @property
-    def unresolved(self) -> float:
-        return self._ranks.left / self._ranks.total
-
-    def next_questions(self, k: int) -> list[Comparison]:
-        count = min(k, self._ranks.left)
-        return [Comparison(Kind.TWO_OF_THREE, triple_of_rank(self._ranks.draw())) for _ in range(count)]
-
-    def know(self, feature: str, labels: Labels) -> None:
-        pass
-
-    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
-        pass
-
-
-class Tagging:
-    """One example after another in random order: what is there to say about it?"""
-
-    def __init__(self, n: int, rng: np.random.Generator) -> None:
-        if n < 1:
-            raise StrategyError("tagging needs at least 1 example, and there are 0")
-        self._examples = _Shuffled(n, rng)
-
-    @property
-    def unresolved(self) -> float:
-        return self._examples.left / self._examples.total
-
-    def next_questions(self, k: int) -> list[Comparison]:
-        return [Comparison(Kind.TAG, (self._examples.draw(),)) for _ in range(min(k, self._examples.left))]
-
-    def know(self, feature: str, labels: Labels) -> None:
-        pass
-
-    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
-        pass
-
-
-class _Shuffled:
-    """0 … total - 1 in random order without a list of that length: a Fisher-Yates shuffle that notes only its moves."""
-
-    def __init__(self, total: int, rng: np.random.Generator) -> None:
-        self.total = self.left = total
+    def __init__(self, total: int, question: Callable[[int], Comparison], rng: np.random.Generator) -> None:
+        self._total = self._left = total
+        self._question = question
         self._rng = rng
         self._moved: dict[int, int] = {}
 
-    def draw(self) -> int:
-        place = int(self._rng.integers(self.left))
-        self.left -= 1
+    @property
+    def unresolved(self) -> float:
+        return self._left / self._total
+
+    def next_questions(self, k: int) -> list[Comparison]:
+        return [self._question(self._draw()) for _ in range(min(k, self._left))]
+
+    def know(self, feature: str, labels: Labels) -> None:
+        pass
+
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
+        pass
+
+    def _draw(self) -> int:
+        place = int(self._rng.integers(self._left))
+        self._left -= 1
         drawn = self._moved.get(place, place)
-        last = self._moved.pop(self.left, self.left)
-        if place != self.left:
+        last = self._moved.pop(self._left, self._left)
+        if place != self._left:
             self._moved[place] = last
         return drawn
+
+
+def random_triple(n: int, rng: np.random.Generator) -> RandomOrder:
+    """Triples at random, settled or not."""
+    if n < 3:
+        raise StrategyError(f"two-of-three questions need at least 3 examples, and there are {n}")
+    return RandomOrder(comb(n, 3), lambda rank: Comparison(Kind.TWO_OF_THREE, triple_of_rank(rank)), rng)
+
+
+def tagging(n: int, rng: np.random.Generator) -> RandomOrder:
+    """One example after another: what is there to say about it?"""
+    if n < 1:
+        raise StrategyError("tagging needs at least 1 example, and there are 0")
+    return RandomOrder(n, lambda example: Comparison(Kind.TAG, (example,)), rng)
 
 
 def triple_of_rank(rank: int) -> tuple[int, int, int]:

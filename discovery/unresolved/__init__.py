@@ -2,5 +2,4 @@
 
 from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.pairs import UnresolvedPairs, count_unresolved
-from discovery.unresolved.sources import all_triples
-from discovery.unresolved.triples import UnresolvedTriples
+from discovery.unresolved.triples import UnresolvedTriples, all_triples

@@ -85,14 +85,17 @@ class TripleJoin:
             return entries, places[:0]
         entries = hashes & ~self._low | places
         blanks = [part & ~known[a + 1 :] for part, known in zip(key, self.rows.known, strict=True)]
-        some = np.flatnonzero(np.bitwise_or.reduce(blanks))
-        many = sum((np.bitwise_count(blank[some]) for blank in blanks), np.zeros(some.size, np.uint8)) > MAX_BLANKS
-        few = some[~many]
+        incomplete = np.flatnonzero(np.bitwise_or.reduce(blanks))
+        many = (
+            sum((np.bitwise_count(blank[incomplete]) for blank in blanks), np.zeros(incomplete.size, np.uint8))
+            > MAX_BLANKS
+        )
+        few = incomplete[~many]
         hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self._factors)
-        entries = np.concatenate([np.delete(entries, some), hashes & ~self._low | completed])
+        entries = np.concatenate([np.delete(entries, incomplete), hashes & ~self._low | completed])
         entries.sort()
         repeated = np.flatnonzero(entries[1:] == entries[:-1])  # two completions of one key may have the same hash
-        return np.delete(entries, repeated), places[some[many]]
+        return np.delete(entries, repeated), places[incomplete[many]]
 
     def _hash(self, key: list[np.uint64], has: list[Bits], size: int) -> Bits:
         hashes = np.zeros(size, np.uint64)
@@ -223,7 +226,7 @@ def _as_one_batch(order: Places, waiting: list[tuple[int, Places, Places]]) -> l
     if not waiting:
         return []
     places, b, c = zip(*waiting, strict=True)
-    a = np.repeat(places, [each.size for each in b])
+    a = np.repeat(places, [batch.size for batch in b])
     examples = [order[a], order[np.concatenate(b)], order[np.concatenate(c)]]
     return [np.sort(np.stack(examples).astype(np.int32), axis=0)]
 

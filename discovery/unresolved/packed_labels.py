@@ -45,11 +45,6 @@ class PackedLabels:
         taken.known = [known[examples] for known in self.known]
         return taken
 
-    def column(self, feature: int) -> NDArray[np.bool_]:
-        """Which examples are known to have this feature."""
-        having: NDArray[np.bool_] = (self.has[feature // WORD] >> np.uint64(feature % WORD) & np.uint64(1)) == 1
-        return having
-
     def two_of_three(self, word: int, a: Rows | int, b: Rows | int, c: Rows) -> Bits:
         """Features of this word that are known on all three and true of exactly two of them."""
         has = self.has[word]
@@ -62,10 +57,10 @@ class PackedLabels:
 
     def one_of_two(self, word: int, a: Rows, b: Rows) -> Bits:
         """Features of this word that are known on both and true of exactly one of them."""
-        one: Bits = self.has[word][a] ^ self.has[word][b]
+        differing: Bits = self.has[word][a] ^ self.has[word][b]
         if not self.complete:
-            one &= self.known[word][a] & self.known[word][b]
-        return one
+            differing &= self.known[word][a] & self.known[word][b]
+        return differing
 
     def unresolved_triples(self, a: Rows, b: Rows, c: Rows) -> NDArray[np.intp]:
         """Positions of the triples (a[i], b[i], c[i]) that no known feature resolves, ascending."""
@@ -101,3 +96,15 @@ def check_labels(labels: Labels, n: int) -> None:
         raise ValueError(f"a feature has {labels.size} labels for {n} examples: give one label per example")
     if not bool(np.isin(labels, (UNKNOWN, 0, 1)).all()):
         raise ValueError(f"a label is neither 1, 0 nor {UNKNOWN} (unknown)")
+
+
+def fewest(scores: NDArray[np.int64], k: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Positions of the `k` lowest scores, lowest first, ties in random order."""
+    k = min(k, scores.size)
+    if k == 0:
+        return np.zeros(0, np.intp)
+    limit = np.partition(scores, k - 1)[k - 1]
+    below = rng.permutation(np.flatnonzero(scores < limit))
+    level = np.flatnonzero(scores == limit)
+    below = below[np.argsort(scores[below], kind="stable")]
+    return np.concatenate([below, rng.choice(level, k - below.size, replace=False)])

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import Labels
-from discovery.unresolved.least_resolved import fewest
-from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.packed_labels import PackedLabels, fewest
 
 Pair = tuple[int, ...]
 SCORED_EXACTLY = 2_000  # up to so many examples every pair is scored by `least_resolved`

@@ -2,35 +2,139 @@
 
 Up to LIST_LIMIT triples are kept in a list. Above that random triples are tried, which is quick as long as many are
 unresolved. When the tries have cost more than a survey of all unresolved triples would, it is made: from then on
-triples come from its list, unless that would be too long."""
+triples come from its list, unless that would be too long.
+
+Each of the two sources has `draw(rng)`, one attempt that gives a triple or None, and `add(labels)`, to be called when a
+feature was learned. What it gives is uniform over the triples that are neither resolved nor retired at that moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from math import comb
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discovery.questions import Labels
-from discovery.unresolved.join import NOTHING, VISITS, Survey, TripleJoin, count_unresolved_triples, survey
-from discovery.unresolved.least_resolved import SampledTriples, ScoredTriples
-from discovery.unresolved.packed_labels import PackedLabels
-from discovery.unresolved.sources import (
-    ListedTriples,
-    Source,
-    TriedTriples,
-    Triple,
-    all_triples,
-    as_batch,
-    try_triples,
-)
+from discovery.questions import UNKNOWN, Labels
+from discovery.unresolved.join import NOTHING, VISITS, Batch, Survey, TripleJoin, count_unresolved_triples, survey
+from discovery.unresolved.packed_labels import PackedLabels, fewest
 
+Triple = tuple[int, ...]
 Method = Literal["list", "tries"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
+TRIES_PER_ROUND = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most
+RECENT_HITS = 16  # from which the number of unresolved triples is estimated
 SHARE_SAMPLE = 1 << 17  # random triples from which a share is estimated
+TRIPLE_SAMPLE = 1 << 17  # random triples of which the least resolved are taken
 PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes, if it will end in a list
 REPEATS = 100  # repeated draws in a row before it is checked whether any other triple is left
+
+
+def all_triples(n: int) -> Batch:
+    """Every triple of `n` examples, in lexicographic order."""
+    a, b = np.triu_indices(n, 1)
+    thirds = n - 1 - b
+    starts = np.cumsum(thirds) - thirds
+    c = np.arange(thirds.sum()) - np.repeat(starts - b - 1, thirds)
+    return np.stack([np.repeat(a, thirds), np.repeat(b, thirds), c]).astype(np.int32)
+
+
+def settles(labels: Labels, triples: Batch) -> NDArray[np.bool_]:
+    """Which of the triples one feature resolves."""
+    values = np.where(labels == UNKNOWN, 4, labels).astype(np.uint8)  # a sum of 2 then needs three known labels
+    settled: NDArray[np.bool_] = values[triples[0]] + values[triples[1]] + values[triples[2]] == 2
+    return settled
+
+
+def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator) -> Batch:
+    """The unresolved ones among `tries` uniformly random triples, in the order of the tries."""
+    a, b, c = rng.integers(labels.n, size=(3, tries), dtype=np.int32)
+    different = (a != b) & (a != c) & (b != c)
+    a, b, c = a[different], b[different], c[different]
+    left = labels.unresolved_triples(a, b, c)
+    return np.sort(np.stack([a[left], b[left], c[left]]), axis=0)
+
+
+class ListedTriples:
+    """All unresolved triples, one by one: 12 bytes each. None from `draw` means that there are none."""
+
+    def __init__(self, triples: Batch, retired: AbstractSet[Triple]) -> None:
+        self._triples = triples
+        self._retired = retired
+        self.removed = set() if triples.size else set(retired)  # retired triples that are not in the list, or no longer
+
+    def __len__(self) -> int:
+        return int(self._triples.shape[1])
+
+    def add(self, labels: Labels) -> None:
+        self._triples = self._triples[:, ~settles(labels, self._triples)]
+
+    def draw(self, rng: np.random.Generator) -> Triple | None:
+        while len(self):
+            place = int(rng.integers(len(self)))
+            triple = tuple(self._triples[:, place].tolist())
+            if triple not in self._retired:
+                return triple
+            self._triples[:, place] = self._triples[:, -1]
+            self._triples = self._triples[:, :-1]
+            self.removed.add(triple)
+        return None
+
+
+class TriedTriples:
+    """Random triples are tried until one is unresolved. None from `draw` means that a round of tries found nothing.
+
+    What a round finds beyond the triple drawn serves later draws, as far as it is still unresolved then."""
+
+    def __init__(self, labels: PackedLabels, retired: AbstractSet[Triple]) -> None:
+        self.spent = 0  # tries so far
+        self.laborious = False  # even large rounds have found nothing
+        self._labels = labels
+        self._retired = retired
+        self._tries = TRIES_PER_ROUND[0]
+        self._found: list[Triple] = []  # the next one last
+        self._recent = [0, 0]  # tries and what they found, of late
+
+    def add(self, labels: Labels) -> None:
+        found = as_batch(self._found)
+        self._found = [tuple(triple) for triple in found[:, ~settles(labels, found)].T.tolist()]
+
+    def draw(self, rng: np.random.Generator) -> Triple | None:
+        while self._found:
+            triple = self._found.pop()
+            if triple not in self._retired:
+                return triple
+        found = try_triples(self._labels, self._tries, rng).T[::-1].tolist()
+        self._count(len(found))
+        self._found = [triple for triple in map(tuple, found) if triple not in self._retired]
+        if self._found:
+            return self._found.pop()
+        self.laborious = self._tries == TRIES_PER_ROUND[1]
+        self._tries = min(4 * self._tries, TRIES_PER_ROUND[1])
+        return None
+
+    def unresolved(self) -> float:
+        """About how many triples are unresolved; more than there are rather than fewer, as the tries may be old."""
+        return self._labels.n**3 / 6 * (self._recent[1] + 1) / max(self._recent[0], 1)
+
+    def _count(self, found: int) -> None:
+        self.spent += self._tries
+        self._recent = [self._recent[0] + self._tries, self._recent[1] + found]
+        if self._recent[1] > RECENT_HITS:
+            self._recent = [number // 2 for number in self._recent]
+
+
+def codes(triples: Batch, n: int) -> NDArray[np.int64]:
+    """One number for each triple."""
+    a, b, c = triples.astype(np.int64)
+    numbers: NDArray[np.int64] = (a * n + b) * n + c
+    return numbers
+
+
+def as_batch(triples: Iterable[Triple]) -> Batch:
+    return np.array(list(triples), np.int32).reshape(-1, 3).T
 
 
 class UnresolvedTriples:
@@ -48,7 +152,7 @@ class UnresolvedTriples:
         self._retired: set[Triple] = set()
         self._survey: tuple[int, Survey] | None = None  # the last one, and of how many features
         self._work: tuple[int, int] | None = None  # what a survey would cost, and with how many features
-        self._scores = ScoredTriples(n) if self.total <= LIST_LIMIT else SampledTriples(self._labels)
+        self._scored: tuple[Batch, NDArray[np.int64]] | None = None  # all triples, and how many features settle each
         self._source = self._first_source()
         self._estimates = np.random.default_rng(rng.integers(1 << 63))
         self._estimate: tuple[int, float] | None = None
@@ -57,7 +161,9 @@ class UnresolvedTriples:
         """Learn a feature: the triples it settles are resolved from now on."""
         self._labels.add(labels)
         self._source.add(labels)
-        self._scores.add(labels)
+        if self._scored is not None:
+            triples, scores = self._scored
+            self._scored = triples, scores + settles(labels, triples)
 
     def retire(self, triple: Triple) -> None:
         """Never draw this triple again."""
@@ -103,11 +209,24 @@ class UnresolvedTriples:
     def least_resolved(self, k: int) -> list[Triple]:
         """Up to `k` triples, never retired, that the fewest known features settle; ties are broken at random.
 
-        Exact up to LIST_LIMIT triples in all; above that the best of many random triples."""
-        chosen = self._scores.fewest(k, as_batch(self._retired), self.rng)
-        return [tuple(triple) for triple in chosen.T.tolist()]
+        Exact up to LIST_LIMIT triples in all; above that the best of TRIPLE_SAMPLE random triples."""
+        triples, scores = self._scored or self._sampled()
+        retired = codes(as_batch(self._retired), self.n)
+        free = np.flatnonzero(~np.isin(codes(triples, self.n), retired))
+        chosen = free[fewest(scores[free], k, self.rng)]
+        return [tuple(triple) for triple in triples[:, chosen].T.tolist()]
 
-    def _first_source(self) -> Source:
+    def _sampled(self) -> tuple[Batch, NDArray[np.int64]]:
+        """Triples, and how many features settle each; all triples are kept for the next time."""
+        if self.total <= LIST_LIMIT:
+            triples = all_triples(self.n)
+            self._scored = triples, self._labels.triples_settled_by(*triples)
+            return self._scored
+        triples = try_triples(PackedLabels(self.n), TRIPLE_SAMPLE, self.rng)
+        triples = triples[:, np.unique(codes(triples, self.n), return_index=True)[1]]
+        return triples, self._labels.triples_settled_by(*triples)
+
+    def _first_source(self) -> TriedTriples | ListedTriples:
         if self._method == "tries" or self.total > LIST_LIMIT:
             return TriedTriples(self._labels, self._retired)
         return ListedTriples(all_triples(self.n), self._retired)
@@ -121,7 +240,7 @@ class UnresolvedTriples:
             if triple is not None or isinstance(self._source, ListedTriples):
                 return triple
 
-    def _is_worn_out(self, source: Source) -> bool:
+    def _is_worn_out(self, source: TriedTriples | ListedTriples) -> bool:
         """The tries have cost more than a survey would. Its cost is estimated only if they exceed its least cost, the
         n²/2 visits of the join."""
         if not isinstance(source, TriedTriples) or not source.laborious:
@@ -129,7 +248,7 @@ class UnresolvedTriples:
         waste = source.spent * (PATIENCE if source.unresolved() < LIST_LIMIT else 1)
         return waste * VISITS > self.n**2 // 2 and waste > self._survey_work()
 
-    def _surveyed_source(self) -> Source:
+    def _surveyed_source(self) -> TriedTriples | ListedTriples:
         found = self._surveyed()
         if found.total == self._count_unresolved(self._retired):
             return ListedTriples(NOTHING, self._retired)

@@ -27,8 +27,8 @@ from discovery import (
     judge,
     label_odds,
     likeness,
-    looks,
     order_to_tell,
+    screening_stages,
 )
 from models import (
     Answer,
@@ -77,14 +77,14 @@ class Screening:
         counting = [feature for feature, counted in zip(known, counts, strict=True) if counted]
         found = Screened([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
-        for look in looks(self.n, self.first, self.every, of=self.labelled):
-            if not self._ask(found, np.sort(order[seen : look.size])):
+        for stage in screening_stages(self.n, self.first, self.every, of=self.labelled):
+            if not self._ask(found, np.sort(order[seen : stage.size])):
                 return found
-            seen = look.size
-            if look.meaning and not found.find_same(open_, same, seen):
+            seen = stage.size
+            if stage.meaning and not found.find_same(open_, same, seen):
                 return found
             open_ = [place for place in open_ if place not in found.dropped]
-            done = found.judge(open_, counting, look)
+            done = found.judge(open_, counting, stage)
             open_ = [place for place in open_ if place not in found.dropped]
             if len(done) == len(open_):  # one that is done may still be what another repeats
                 break
@@ -119,13 +119,13 @@ class Screened:
             self.dropped[places[at]] = f"same as {other.name}: means the same, seen on {seen} examples"
         return self.stopped is None
 
-    def judge(self, places: Sequence[int], counting: Sequence[tuple[str, Labels]], look: ScreeningStage) -> list[int]:
+    def judge(self, places: Sequence[int], counting: Sequence[tuple[str, Labels]], stage: ScreeningStage) -> list[int]:
         """Which need no further look; those that are too little are dropped. Of two new ones that are the same, which
         were seen on the same examples, the later one is dropped."""
         done, compared = [], list(counting)
         for place in places:
             ballot = self.ballots[place]
-            verdict = judge(ballot.labels, [labels for _, labels in compared], look)
+            verdict = judge(ballot.labels, [labels for _, labels in compared], stage)
             if isinstance(verdict, ScreenedOut):
                 self.dropped[place] = verdict.reason("" if verdict.other is None else compared[verdict.other][0])
                 continue

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics import LEVELS, Certificate, CutPlan, Promise, Shares, TableAudit, looks, plan_cut
+from discovery.statistics import LEVELS, Certificate, CutPlan, Promise, Shares, TableAudit, plan_cut, sample_sizes
 from models.predicted.outlook import PredictionOutlook
 from models.predicted.pool import UNSURE, Ask, LabelPool, PoolAsking, PredictedLabels, StoredClassifiers, Table
 
@@ -39,7 +39,7 @@ ASKED_FEATURES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # how many of the hopefu
 
 def sizes(pool: int, promise: Promise) -> tuple[int, int]:
     """How many examples are learned from, and how many certify, usually."""
-    return max(FEWEST_LEARNED, min(int(LEARNED * pool), 2_000)), looks(promise)[1]
+    return max(FEWEST_LEARNED, min(int(LEARNED * pool), 2_000)), sample_sizes(promise)[1]
 
 
 def asked_in_full(pool: int, promise: Promise, *, known: int = 0, kept: bool = False) -> int:
@@ -123,7 +123,7 @@ class _PoolLabeller:
         """Ask what lies below the cut that is planned, learn from it, and plan anew."""
         for rounds_left in range(ROUNDS, -1, -1):
             outlook = PredictionOutlook.of(self._asking)
-            plan = min((self._planned(outlook, asked) for asked in self._counts(outlook)), key=lambda one: one.cost)
+            plan = min((self._planned(outlook, asked) for asked in self._counts(outlook)), key=lambda plan: plan.cost)
             below = plan.ranking[plan.cut.cut :]
             if not rounds_left or len(below) < FEWEST_EARLY or (self._asking.leave and not plan.is_hopeful):
                 break
@@ -191,7 +191,7 @@ class _PoolLabeller:
         asked = asking.labels[asking.asked_rows][:, features]
         kept_rarer = float((asked == rarer).mean(axis=1).sum()) if len(asked) else 0.0
         drawn = self._drawn(plan, number)
-        for size in looks(self._promise):
+        for size in sample_sizes(self._promise):
             rows = drawn[:size]
             self._asking.ask_rows(rows)
             cells = np.ix_(rows, np.flatnonzero(features))

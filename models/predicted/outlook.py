@@ -23,7 +23,7 @@ STEPS = 25  # of Newton's method
 
 @dataclass(frozen=True, eq=False)
 class PredictionOutlook:
-    """What can be expected of predictions, by those of examples that the classifiers had not seen. `said` to
+    """What can be expected of predictions, by those of examples that the classifiers had not seen. `answers` to
     `known_doubt` are of the examples that were asked and are as sure as those that were not: what was asked because it
     is unsure tells little about the others."""
 
@@ -31,7 +31,7 @@ class PredictionOutlook:
     doubt: Floats  # how likely each prediction is wrong, examples × features
     hopeless: NDArray[np.bool_]  # features of which nothing can be said
     rarer: NDArray[np.int8]  # the answer, by feature
-    said: NDArray[np.int8]
+    answers: NDArray[np.int8]
     guess: NDArray[np.bool_]  # what was expected, by classifiers that had not seen the example
     known_doubt: Floats
 
@@ -39,16 +39,16 @@ class PredictionOutlook:
     def of(cls, asking: PoolAsking) -> PredictionOutlook:
         classifiers, unseen = asking.fitted()
         rows = _alike(asking, np.minimum(unseen, 1 - unseen), asking.doubt(classifiers))
-        said, chances = asking.labels[rows], np.where(np.isnan(unseen[rows]), 0.5, unseen[rows])
-        guess, answered = chances >= 0.5, said != UNKNOWN
-        wrong, doubt = answered & (guess != (said == 1)), np.minimum(chances, 1 - chances)
+        answers, chances = asking.labels[rows], np.where(np.isnan(unseen[rows]), 0.5, unseen[rows])
+        guess, answered = chances >= 0.5, answers != UNKNOWN
+        wrong, doubt = answered & (guess != (answers == 1)), np.minimum(chances, 1 - chances)
         expected = np.where(answered, doubt, 0.0).sum(axis=0)
         overall = (wrong.sum() + CAUTION) / (expected.sum() + CAUTION)
         ratio = overall * (wrong.sum(axis=0) + CAUTION) / (overall * expected + CAUTION)
         rarer = asking.rarer(asking.chances(classifiers) >= 0.5)
-        hopeless = (said == rarer).sum(axis=0) < FEWEST_RARER
+        hopeless = (answers == rarer).sum(axis=0) < FEWEST_RARER
         of_all = np.minimum(asking.doubt(classifiers) * ratio, 0.5)
-        return cls(classifiers, of_all, hopeless, rarer, said, guess, np.minimum(doubt * ratio, 0.5))
+        return cls(classifiers, of_all, hopeless, rarer, answers, guess, np.minimum(doubt * ratio, 0.5))
 
     @classmethod
     def by_kept(cls, asking: PoolAsking, classifiers: Classifiers, certified: NDArray[np.bool_]) -> PredictionOutlook:
@@ -60,14 +60,14 @@ class PredictionOutlook:
             doubt=asking.doubt(classifiers),
             hopeless=~certified,
             rarer=rarer,
-            said=nothing.astype(np.int8),
+            answers=nothing.astype(np.int8),
             guess=nothing.astype(np.bool_),
             known_doubt=nothing,
         )
 
     def shares(self, features: NDArray[np.bool_]) -> Shares:
         """Of the examples that were asked."""
-        return Shares.of(self.said[:, features], self.guess[:, features], self.rarer[features])
+        return Shares.of(self.answers[:, features], self.guess[:, features], self.rarer[features])
 
     def curve(self, features: NDArray[np.bool_]) -> RowCurve:
         return RowCurve.through(self.known_doubt[:, features].mean(axis=1), self.shares(features).wrong)
@@ -77,8 +77,8 @@ class PredictionOutlook:
         these: expected to disagree more than twice as often as allowed, or clearly losing too many of their rarer
         answers."""
         often = doubt.mean(axis=0) > TWICE * (1 - promise.agree)
-        rare = self.said == self.rarer
-        lost, seen = (rare & (self.guess != (self.said == 1)) & known[:, None]).sum(axis=0), rare.sum(axis=0)
+        rare = self.answers == self.rarer
+        lost, seen = (rare & (self.guess != (self.answers == 1)) & known[:, None]).sum(axis=0), rare.sum(axis=0)
         may_lose = 1 - promise.found
         breaks: NDArray[np.bool_] = often | (lost > may_lose * seen + Z * np.sqrt(may_lose * promise.found * seen))
         return breaks

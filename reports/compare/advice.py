@@ -148,7 +148,7 @@ def _labels(study: Study, reference: Reference, model: Rater, people: Rater) -> 
 
 def _after(people: Rater, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     right, wrong = np.zeros(true.shape), np.zeros(true.shape)
-    for place, votes_cast in enumerate(people.sheet.said):
+    for place, votes_cast in enumerate(people.sheet.votes):
         right[place] = chance_of_right(votes_cast, true[place], votes, first_right=True)
         wrong[place] = chance_of_right(votes_cast, true[place], votes, first_right=False)
     return np.nan_to_num(right[known]), np.nan_to_num(wrong[known])  # where a first vote cannot be so, its weight is 0

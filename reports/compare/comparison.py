@@ -300,7 +300,7 @@ def _methods(study: Study, reference: Reference) -> str:
 
 def _who(oracle: Rater) -> str:
     kind = f"{oracle.stands_for}: {oracle.terms}" if oracle.terms else oracle.stands_for
-    votes = oracle.sheet.said.shape[-1]
+    votes = oracle.sheet.votes.shape[-1]
     model = oracle.identity.get("model", "")
     prompts = f", prompts {oracle.identity['prompts']}" if oracle.identity.get("prompts") else ""
     named = f"{oracle.identity.get('kind', '')}{':' if model else ''}{model}"

@@ -240,7 +240,7 @@ def _votes(comparison: OracleComparison, place: int) -> Iterator[Row]:
     workers = sheet.workers
     for feature, name in enumerate(study.names):
         for row, example in enumerate(study.ids):
-            for vote, value in enumerate(sheet.said[feature, row].tolist()):
+            for vote, value in enumerate(sheet.votes[feature, row].tolist()):
                 if value != UNKNOWN:
                     who = int(sheet.who[feature, row, vote]) if sheet.named else vote
                     yield example, name, workers[who] if who != NOBODY else "nobody", value

@@ -133,7 +133,7 @@ def qualities(study: Study, reference: Reference) -> list[Quality]:
 
 def _quality(study: Study, reference: Reference, oracle: Rater) -> Quality:
     sheet = oracle.sheet
-    among_each, among = estimates(OF_VOTES, np.moveaxis(vote_columns(sheet.said), 0, 1), study.resamples)
+    among_each, among = estimates(OF_VOTES, np.moveaxis(vote_columns(sheet.votes), 0, 1), study.resamples)
     reason = _why_no_score(reference, oracle)
     if reason or reference.labels is None:
         return Quality.unscored(oracle.name, among=among, among_each=among_each, reason=reason)
@@ -141,7 +141,7 @@ def _quality(study: Study, reference: Reference, oracle: Rater) -> Quality:
     right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
     chances = np.moveaxis(brier_columns(sheet.chances, reference.labels), 0, 1)
     brier_each, brier = estimates([BRIER], chances, study.resamples)
-    pairs = np.moveaxis(error_columns(sheet.said, reference.labels), 0, 1)
+    pairs = np.moveaxis(error_columns(sheet.votes, reference.labels), 0, 1)
     alike_each, alike = estimates([ERRORS_ALIKE], pairs, study.resamples)
     curve = votes_curve(oracle, reference.labels)
     single_each, single = _accuracy(study, chances_of_right(oracle, reference.labels, 1))
@@ -174,7 +174,7 @@ def _why_no_score(reference: Reference, oracle: Rater) -> str:
 def chances_of_right(oracle: Rater, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
     """Features × examples: how probable it is that the majority of so many of its votes is right; a tie is half."""
     chances = np.full(true.shape, np.nan)
-    for place, votes_cast in enumerate(oracle.sheet.said):
+    for place, votes_cast in enumerate(oracle.sheet.votes):
         chances[place] = chance_of_right(votes_cast, true[place], votes)
     return chances
 

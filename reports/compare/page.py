@@ -87,8 +87,8 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
         )
     most = max((bucket.examples for bucket in found.bins), default=1)
     for bucket in found.bins:
-        x, y = place(bucket.said, bucket.true)
-        label = f"said {bucket.said:.0%}, true {bucket.true:.0%} of {bucket.examples}"
+        x, y = place(bucket.predicted, bucket.true)
+        label = f"said {bucket.predicted:.0%}, true {bucket.true:.0%} of {bucket.examples}"
         radius = 2.5 + 6 * (bucket.examples / most) ** 0.5
         drawn.append(element("circle", element("title", label), cx=x, cy=y, r=radius, class_="dot"))
     return framed(title, "said", drawn, width=LEFT + side + 20, style="curve square")

@@ -78,7 +78,7 @@ class Rater:
 
     @property
     def votes(self) -> int:
-        return int((self.sheet.said != UNKNOWN).sum())
+        return int((self.sheet.votes != UNKNOWN).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Labels
-from discovery.screening import LEFT, LOOK_ERROR, ScreenedOut, judge, looks, order_to_tell
+from discovery.screening import LEFT, LOOK_ERROR, ScreenedOut, judge, order_to_tell, screening_stages
 from tests.support.slow import slow
 
 
 def outcome(labels: Labels, counting: list[Labels], order: np.ndarray) -> ScreenedOut | None:
-    for look in looks(len(labels)):
+    for stage in screening_stages(len(labels)):
         seen = np.full(len(labels), UNKNOWN, np.int8)
-        seen[order[: look.size]] = labels[order[: look.size]]
-        verdict = judge(seen, counting, look)
+        seen[order[: stage.size]] = labels[order[: stage.size]]
+        verdict = judge(seen, counting, stage)
         if isinstance(verdict, ScreenedOut):
             return verdict
         if verdict:
@@ -46,7 +46,7 @@ def test_a_feature_that_only_just_counts_is_lost_no_more_often_than_stated(n: in
 
 @pytest.mark.parametrize(("n", "of"), [(20, 20), (30, 30), (40, 40), (22, 40)])
 def test_of_all_orders_no_larger_share_loses_a_feature_that_only_just_counts(n: int, of: int) -> None:
-    stops = [(look.size, look.few) for look in looks(n, of=of)]
+    stops = [(stage.size, stage.few) for stage in screening_stages(n, of=of)]
     orders = [*combinations(range(of), ceil(of / 10))]  # the places of the examples that have it
     lost = sum(any(sum(place < size for place in order) <= few for size, few in stops) for order in orders)
     assert 0 < lost / len(orders) <= LOOK_ERROR
@@ -70,12 +70,12 @@ def test_what_is_dropped_says_why_and_never_counts_on_what_was_seen(seed: int, n
     for what, labels in cases.items():
         dropped = outcome(labels, [kept], order_to_tell(n, [kept], rng))
         if dropped is not None:
-            assert dropped.what == what
+            assert dropped.cause == what
             assert not (interesting(labels) and distinct(labels, [kept]))
 
 
 def test_most_of_what_is_far_from_counting_is_dropped_at_the_first_look() -> None:
-    rng, first = np.random.default_rng(3), looks(2000)[0].size
+    rng, first = np.random.default_rng(3), screening_stages(2000)[0].size
     assert first <= 64
     seen = [outcome(with_ones(2000, 10, rng), [], order_to_tell(2000, [], rng)) for _ in range(100)]
     assert sum(one is not None and one.seen == first for one in seen) > 55
@@ -100,18 +100,18 @@ def test_the_order_holds_every_example_once_and_spreads_known_features_evenly(se
 
 
 def test_a_single_example_is_not_looked_at() -> None:
-    assert looks(1) == ()
+    assert screening_stages(1) == ()
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 400), st.integers(1, 5_000), st.integers(1, 60), st.integers(1, 30))
 def test_every_look_can_stop_something_and_leaves_something_to_save(n: int, more: int, first: int, every: int) -> None:
-    found = looks(n, first, every, of=n + more)
+    found = screening_stages(n, first, every, of=n + more)
     assert all(one.size < other.size and one.few <= other.few for one, other in pairwise(found))
-    assert all(0 <= look.few < ceil((n + more) / 10) * look.size / (n + more) for look in found)
-    assert all(look.size <= n and look.size <= (n + more) * (1 - LEFT) for look in found)
-    times = [look.size for look in found if look.meaning]
-    assert times[:1] == [look.size for look in found][:1]
+    assert all(0 <= stage.few < ceil((n + more) / 10) * stage.size / (n + more) for stage in found)
+    assert all(stage.size <= n and stage.size <= (n + more) * (1 - LEFT) for stage in found)
+    times = [stage.size for stage in found if stage.meaning]
+    assert times[:1] == [stage.size for stage in found][:1]
     assert all(after >= 1.5 * before for before, after in pairwise(times))
 
 
@@ -122,14 +122,14 @@ def test_of_a_random_part_of_more_examples_no_more_is_lost_than_stated(every: in
     for _ in range(times):
         labels = with_ones(every, ceil(every / 10), rng)[:n]
         order = order_to_tell(n, [], rng)
-        for look in looks(n, of=every):
+        for stage in screening_stages(n, of=every):
             seen = np.full(n, UNKNOWN, np.int8)
-            seen[order[: look.size]] = labels[order[: look.size]]
-            verdict = judge(seen, [], look)
+            seen[order[: stage.size]] = labels[order[: stage.size]]
+            verdict = judge(seen, [], stage)
             lost += isinstance(verdict, ScreenedOut)
             if verdict is not False:
                 break
-    assert looks(n, of=every)[-1].size == n
+    assert screening_stages(n, of=every)[-1].size == n
     assert lost / times <= LOOK_ERROR + 3 * (LOOK_ERROR * (1 - LOOK_ERROR) / times) ** 0.5
 
 

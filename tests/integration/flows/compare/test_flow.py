@@ -41,8 +41,8 @@ def test_everybody_labels_the_same_features_on_the_same_examples(comparison: Ora
     study = comparison.study
     assert study.names == list(FEATURES)
     for one, votes in zip(study.raters, (3, 5), strict=True):
-        assert one.sheet.said.shape == (3, 60, votes)
-        assert (one.sheet.said >= 0).all()
+        assert one.sheet.votes.shape == (3, 60, votes)
+        assert (one.sheet.votes >= 0).all()
         assert len(one.compared) == 4
     assert [one.people for one in study.raters] == [False, True]
 

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discovery.families.fit import NOT_ASKED, exclusive, fit, levels, open_rows, values_of
-from discovery.families.search import candidates, supports
-from discovery.families.words import groups_by_words
+from discovery.families.search import candidates, groups_by_words, supports
 
 Matrix = NDArray[np.int8]
 

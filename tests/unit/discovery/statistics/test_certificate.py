@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.statistics import LEVELS, Promise, Shares, TableAudit, looks, plan_cut
+from discovery.statistics import LEVELS, Promise, Shares, TableAudit, plan_cut, sample_sizes
 
 Floats = NDArray[np.float64]
 PROMISE = Promise(0.95)
@@ -37,7 +37,7 @@ def some_and_all(rng: np.random.Generator, size: int, mean: float) -> Floats:
 
 def predicted_after(wrong: Floats, promise: Promise, level: float) -> Floats | None:
     """What is not sampled when the certificate passes, sampling as long as one may; None if it never does."""
-    for size in looks(promise):
+    for size in sample_sizes(promise):
         if size >= len(wrong):
             return None
         if TableAudit(len(wrong), shares_of(wrong[:size]), promise, level).passes:
@@ -62,7 +62,7 @@ def test_what_agrees_well_passes_with_the_first_looks() -> None:
     for _ in range(20):
         left = predicted_after(scattered(rng, 2_000, 0.008), PROMISE, LEVELS[0] * PROMISE.delta)
         assert left is not None
-        assert len(left) >= 2_000 - looks(PROMISE)[2]
+        assert len(left) >= 2_000 - sample_sizes(PROMISE)[2]
 
 
 def test_always_predicting_the_commoner_answer_does_not_pass() -> None:

@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.statistics.agreement import pair_columns
-from discovery.statistics.correctness import (
+from discovery.statistics.agreement import (
     BRIER,
     ERRORS_ALIKE,
     OF_CORRECTNESS,
     brier_columns,
     calibration,
     error_columns,
+    pair_columns,
 )
 from discovery.statistics.intervals import Resamples, estimates
 from tests.support.made_votes import annotated, made_truth

@@ -9,7 +9,7 @@ from discovery import valid_columns
 from discovery.questions import UNKNOWN, Comparison, Kind
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.strategies import make_strategy
-from discovery.strategies.rephrased import as_left_right, as_two_of_three
+from discovery.strategies.registry import as_left_right, as_two_of_three
 
 
 def some_truth(seed: int) -> Matrix:

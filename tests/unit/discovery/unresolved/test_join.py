@@ -10,7 +10,7 @@ import pytest
 from discovery.questions import UNKNOWN
 from discovery.unresolved.join import VISITS, TripleJoin, count_unresolved_triples, survey
 from discovery.unresolved.packed_labels import PackedLabels
-from discovery.unresolved.sources import all_triples
+from discovery.unresolved.triples import all_triples
 from tests.support.slow import slow
 
 

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import discovery.unresolved.sources
 import discovery.unresolved.triples
 from discovery.questions import UNKNOWN, Labels
-from discovery.unresolved.sources import ListedTriples, TriedTriples
-from discovery.unresolved.triples import Method, UnresolvedTriples
+from discovery.unresolved.triples import ListedTriples, Method, TriedTriples, UnresolvedTriples
 
 Triple = tuple[int, ...]
 METHODS: list[Method] = ["list", "tries"]
@@ -145,7 +143,7 @@ def test_fewer_than_three_examples_leave_nothing_to_ask(n: int) -> None:
 @pytest.mark.parametrize("limit", [50, 100_000])
 def test_the_method_changes_by_itself_and_nothing_is_missed(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery.unresolved.triples, "LIST_LIMIT", limit)
-    monkeypatch.setattr(discovery.unresolved.sources, "TRIES_PER_ROUND", (8, 64))
+    monkeypatch.setattr(discovery.unresolved.triples, "TRIES_PER_ROUND", (8, 64))
     n, rng = 120, np.random.default_rng(5)
     features = [random_labels(n, rng, 0.5, 0.01) for _ in range(22)]
     triples = known([], n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discovery import FIRST_LOOK, UNKNOWN, Labels, looks
+from discovery import FIRST_LOOK, UNKNOWN, Labels, screening_stages
 from flows.discover.screening import FindSame, Rows, Screened, Screening
 from models import Ballot, Feature, Labelled, Panel
 from models.oracle import BudgetExhausted
@@ -118,7 +118,7 @@ def test_looks_after_every_few_examples_ask_each_label_once_and_end_when_nothing
     assert sum(len(names) * len(rows) for names, rows in asked.rows) == known
     clear = Asked(truth_of(0.5, 0.4))
     clear.look("ab")
-    assert len(clear.rows) < len(asked.rows) <= len(looks(N)) + 1
+    assert len(clear.rows) < len(asked.rows) <= len(screening_stages(N)) + 1
 
 
 def test_a_feature_is_held_against_new_ones_that_are_sure_to_count_too() -> None:
@@ -139,4 +139,4 @@ def test_what_means_the_same_is_asked_at_some_of_the_looks_only() -> None:
 
     Asked(truth_of(0.1)).look("a", same=same)
     assert times
-    assert set(times) <= {look.size for look in looks(N) if look.meaning}
+    assert set(times) <= {stage.size for stage in screening_stages(N) if stage.meaning}

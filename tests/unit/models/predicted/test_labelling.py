@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from discovery.statistics import Promise, looks
+from discovery.statistics import Promise, sample_sizes
 from models.predicted import LabelPool, asked_in_full, groups_of, label_pool
 from models.predicted.classifier import fit
 from models.predicted.pool import Table
@@ -172,7 +172,7 @@ def test_how_many_are_learned_from_and_sampled_at_least_is_known_beforehand(size
     result = label_pool(pool, Oracle(truth), PROMISE, known=truth[:known])
     assert result.certificates[0] is not None
     learned = size - known - result.certificates[0].population
-    assert learned + looks(PROMISE)[1] == asked_in_full(size, PROMISE, known=known)
+    assert learned + sample_sizes(PROMISE)[1] == asked_in_full(size, PROMISE, known=known)
 
 
 def test_cells_are_put_together_each_once_by_what_examples_want() -> None:
