@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from math import comb
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,12 @@ def as_batch(triples: Iterable[Triple]) -> Batch:
     return np.array(list(triples), np.int32).reshape(-1, 3).T
 
 
+class _Scored(NamedTuple):
+    triples: Batch
+    scores: NDArray[np.int64]  # how many features settle each
+    numbers: NDArray[np.int64]  # their codes, ascending
+
+
 class UnresolvedTriples:
     """A triple is resolved when some feature is known on all three examples and true of exactly two of them.
 
@@ -152,7 +158,7 @@ class UnresolvedTriples:
         self._retired: set[Triple] = set()
         self._survey: tuple[int, Survey] | None = None  # the last one, and of how many features
         self._work: tuple[int, int] | None = None  # what a survey would cost, and with how many features
-        self._scored: tuple[Batch, NDArray[np.int64]] | None = None  # all triples, and how many features settle each
+        self._scored: _Scored | None = None  # all triples
         self._source = self._first_source()
         self._estimates = np.random.default_rng(rng.integers(1 << 63))
         self._estimate: tuple[int, float] | None = None
@@ -162,8 +168,8 @@ class UnresolvedTriples:
         self._labels.add(labels)
         self._source.add(labels)
         if self._scored is not None:
-            triples, scores = self._scored
-            self._scored = triples, scores + settles(labels, triples)
+            more = settles(labels, self._scored.triples)
+            self._scored = self._scored._replace(scores=self._scored.scores + more)
 
     def retire(self, triple: Triple) -> None:
         """Never draw this triple again."""
@@ -210,21 +216,24 @@ class UnresolvedTriples:
         """Up to `k` triples, never retired, that the fewest known features settle; ties are broken at random.
 
         Exact up to LIST_LIMIT triples in all; above that the best of TRIPLE_SAMPLE random triples."""
-        triples, scores = self._scored or self._sampled()
+        triples, scores, numbers = self._scored or self._sampled()
         retired = codes(as_batch(self._retired), self.n)
-        free = np.flatnonzero(~np.isin(codes(triples, self.n), retired))
+        places = np.minimum(np.searchsorted(numbers, retired), numbers.size - 1)
+        is_free = np.ones(numbers.size, np.bool_)
+        is_free[places[numbers[places] == retired]] = False
+        free = np.flatnonzero(is_free)
         chosen = free[fewest(scores[free], k, self.rng)]
         return [tuple(triple) for triple in triples[:, chosen].T.tolist()]
 
-    def _sampled(self) -> tuple[Batch, NDArray[np.int64]]:
-        """Triples, and how many features settle each; all triples are kept for the next time."""
+    def _sampled(self) -> _Scored:
+        """All triples are kept for the next time."""
         if self.total <= LIST_LIMIT:
             triples = all_triples(self.n)
-            self._scored = triples, self._labels.triples_settled_by(*triples)
+            self._scored = _Scored(triples, self._labels.triples_settled_by(*triples), codes(triples, self.n))
             return self._scored
         triples = try_triples(PackedLabels(self.n), TRIPLE_SAMPLE, self.rng)
-        triples = triples[:, np.unique(codes(triples, self.n), return_index=True)[1]]
-        return triples, self._labels.triples_settled_by(*triples)
+        numbers, first = np.unique(codes(triples, self.n), return_index=True)
+        return _Scored(triples[:, first], self._labels.triples_settled_by(*triples[:, first]), numbers)
 
     def _first_source(self) -> TriedTriples | ListedTriples:
         if self._method == "tries" or self.total > LIST_LIMIT:
