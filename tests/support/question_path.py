@@ -39,7 +39,7 @@ class CallPath:
             return
         if event == "call":
             self.called.add((file, code.co_qualname))
-            self.elicits |= file.endswith("tasks/elicit.py")
+            self.elicits |= file.endswith("tasks/ask.py") and code.co_name == "elicit"
         elif event == "return" and self.elicits and file.endswith("ledger/answers.py") and code.co_name == "record":
             self.ended = True
 
