@@ -1,6 +1,13 @@
 """Agreement, correctness, intervals and tests."""
 
-from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, krippendorff_alpha, pair_columns, vote_columns
+from discovery.statistics.agreement import (
+    OF_PAIRS,
+    OF_VOTES,
+    Statistic,
+    krippendorff_alpha,
+    pair_columns,
+    vote_columns,
+)
 from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
 from discovery.statistics.certificate import (
     LEVELS,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from discovery.statistics import EPSILON, Calibration, Estimate, Setting, frontier
 from reports.compare.advice import Advice
 from reports.compare.comparison import Disagreement, OracleComparison
-from reports.compare.labels import Quality
+from reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE, Quality
 from reports.compare.study import Rater
 from reports.compare.verdict import verdict_of
 from reports.compare.versus import Versus
@@ -117,12 +117,7 @@ KINDS = {
 
 def least(qualities: list[Quality]) -> float:
     """Where a common scale of all shares begins: a tenth."""
-    lows = [
-        estimate.low
-        for quality in qualities
-        for estimate in (quality.single, quality.majority, quality.consensus)
-        if estimate.low
-    ]
+    lows = [estimate.low for quality in qualities for estimate in quality.accuracy.overall.values() if estimate.low]
     return math.floor(10 * min(lows, default=0.0)) / 10
 
 
@@ -173,6 +168,7 @@ MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
 FEWEST_CARDS = 12  # of each feature, if there are so many
 TEXT_LIMIT = 600
 MAX_LISTED_TRIPLES = 12
+COUNTED = {ONE_VOTE: "one vote", MAJORITY: "majority of all votes", DAWID_SKENE: "Dawid–Skene"}
 SCORES = ("precision", "recall", "specificity", "Brier score", "errors in common")
 
 
@@ -326,7 +322,7 @@ def _cells(
         ("bias", found["bias"], "signed"),
     ]
     for quality in comparison.qualities:
-        right = quality.right if place is None else quality.right_each[place]
+        right = quality.right.overall if place is None else quality.right.by_feature[place]
         if quality.name in pair and right["accuracy"].defined:
             cells.append((f"{_short(quality.name, comparison)} right", right["accuracy"], "share"))
     reference = comparison.reference
@@ -339,7 +335,7 @@ def _cells(
 
 def _knows_nothing(quality: Quality, comparison: OracleComparison) -> bool:
     """Well calibrated is also who gives each feature's share of yes as the probability of every example."""
-    brier, blind = quality.right["Brier score"].value, comparison.reference.brier_without_looking
+    brier, blind = quality.right.overall["Brier score"].value, comparison.reference.brier_without_looking
     return brier is not None and blind is not None and brier >= blind > 0
 
 
@@ -364,13 +360,9 @@ def _replaces(test: Any) -> tuple[str, str, str]:
 def _ways(quality: Quality) -> dict[str, Any]:
     return {
         "quality": quality,
-        "rows": [
-            ("one vote", quality.single),
-            ("majority of all votes", quality.majority),
-            ("Dawid–Skene", quality.consensus),
-        ],
-        "scores": [(name, quality.right[name]) for name in SCORES],
-        "among": list(quality.among.items()),
+        "rows": [(COUNTED[way], estimate) for way, estimate in quality.accuracy.overall.items()],
+        "scores": [(name, quality.right.overall[name]) for name in SCORES],
+        "among": list(quality.among.overall.items()),
     }
 
 

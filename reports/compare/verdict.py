@@ -6,6 +6,7 @@ from discovery import UNKNOWN
 from discovery.statistics import Estimate
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
+from reports.compare.labels import MAJORITY
 from reports.compare.study import Rater, Reference
 from reports.compare.versus import Versus
 from reports.drawing import percent, plural, usd
@@ -26,10 +27,11 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
             + _beyond_chance(kappa)
         )
     for quality in comparison.qualities:
-        if quality.majority.defined:
+        right = quality.accuracy.overall[MAJORITY]
+        if right.defined:
             sentences.append(
-                f"{called(quality.name)} is right in {_share(quality.majority)} of its labels, measured against "
-                f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
+                f"{called(quality.name)} is right in {_share(right)} of its labels, measured against "
+                f"{comparison.reference.words}{_no_better(right, comparison.reference)}."
             )
     sentences += [
         sentence for rater in comparison.study.raters if (sentence := _never_varies(rater, comparison.reference))
