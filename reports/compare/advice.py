@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from discovery.statistics import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
+from discovery.statistics import Setting, Side, alone, chance_of_right, cheapest, escalated
 from reports.compare.labels import chances_of_right
 from reports.compare.study import Rater, Reference, Study
 
@@ -21,17 +21,13 @@ Floats = NDArray[np.float64]
 class Advice:
     model: str
     people: str
-    settings: list[Setting]
-    best: Setting | None  # the cheapest that reaches the wanted accuracy
-    confirmed: float | None  # accuracy of what each half of the examples would choose, on the other half
     wanted: float
-    labels: int  # it is worked out from
+    settings: list[Setting] = field(default_factory=list)
+    best: Setting | None = None  # the cheapest that reaches the wanted accuracy
+    confirmed: float | None = None  # accuracy of what each half of the examples would choose, on the other half
+    labels: int = 0  # it is worked out from
     reason: str = ""  # why there is none
     notes: tuple[str, ...] = ()
-
-    @property
-    def frontier(self) -> list[Setting]:
-        return frontier(self.settings)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -83,27 +79,19 @@ def _advice(study: Study, reference: Reference, model: Rater, people: Rater) -> 
     labels = None if reason else _labels(study, reference, model, people)
     if labels is None:
         reason = reason or "no label has a model's vote, a person's vote and something to be measured against"
-        return Advice(
-            model.name,
-            people.name,
-            settings=[],
-            best=None,
-            confirmed=None,
-            wanted=study.accuracy,
-            labels=0,
-            reason=reason,
-        )
+        return Advice(model.name, people.name, study.accuracy, reason=reason)
     settings = _settings(labels)
     best = cheapest(settings, study.accuracy)
+    no_doubt = f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt."
     return Advice(
         model.name,
         people.name,
+        study.accuracy,
         settings=settings,
         best=best,
         confirmed=_confirmed(study, labels) if best else None,
-        wanted=study.accuracy,
         labels=len(labels.example),
-        notes=_notes(labels, model),
+        notes=(no_doubt,) if labels.doubt is None else (),
     )
 
 
@@ -226,9 +214,3 @@ def _accuracy_of(labels: _Labels, chosen: Setting) -> float | None:
 def _key(setting: Setting) -> tuple[str, int, int, bool]:
     """Identifies a setting on any labels; where two models differ only a part goes to people."""
     return setting.kind, setting.model_votes, setting.people_votes, setting.escalated == 1
-
-
-def _notes(labels: _Labels, model: Rater) -> tuple[str, ...]:
-    if labels.doubt is None:
-        return (f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt.",)
-    return ()

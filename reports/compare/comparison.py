@@ -243,9 +243,6 @@ class OracleComparison:
     def methods(self) -> str:
         return _methods(self.study, self.reference)
 
-    def pair(self, a: str, b: str) -> PairAgreement:
-        return next(pair for pair in self.pairs if {pair.a, pair.b} == {a, b})
-
 
 def compare_oracles(study: Study) -> OracleComparison:
     reference = reference_of(study)

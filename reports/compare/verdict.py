@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from discovery import UNKNOWN
 from discovery.statistics import Estimate
 from reports.compare.advice import Advice
@@ -44,7 +46,7 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
 def _beyond_chance(kappa: Estimate) -> str:
     if kappa.value is None:
         return f"how far beyond chance is not defined, for {kappa.reason}."
-    return f"beyond chance they agree by a kappa of {_number(kappa)}."
+    return f"beyond chance they agree by a kappa of {_with_interval(kappa, '{:.2f}'.format)}."
 
 
 def _never_varies(oracle: Rater, reference: Reference) -> str:
@@ -104,18 +106,9 @@ def _advised(advice: Advice) -> str:
 def _share(estimate: Estimate) -> str:
     if estimate.value is None:
         return f"a share that is not defined ({estimate.reason})"
-    interval = (
-        f" ({percent(estimate.low)} to {percent(estimate.high)})"
-        if estimate.low is not None and estimate.high is not None
-        else ""
-    )
-    return f"{percent(estimate.value)}{interval}"
+    return _with_interval(estimate, percent)
 
 
-def _number(estimate: Estimate) -> str:
-    interval = (
-        f" ({estimate.low:.2f} to {estimate.high:.2f})"
-        if estimate.low is not None and estimate.high is not None
-        else ""
-    )
-    return f"{estimate.value:.2f}{interval}"
+def _with_interval(estimate: Estimate, written: Callable[[float | None], str]) -> str:
+    known = estimate.low is not None and estimate.high is not None
+    return written(estimate.value) + (f" ({written(estimate.low)} to {written(estimate.high)})" if known else "")

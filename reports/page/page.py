@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from reports.curation import CuratedRun, checked_by_people, effective, read_log
 from reports.drawing import render_template
 from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from reports.page.correlations import heat_map, related, strongest
-from reports.page.feature_cards import CarriedExamples, FeatureCards, kinds_asked
+from reports.page.feature_cards import card_example, feature_cards, kinds_asked
 from reports.page.history import aim_of, cost_of, curves_of, history_of, outlook_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import (
@@ -203,7 +204,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     truth = _truth(findings, dataset)
     history = history_of(run, findings)
     together = related(matrix[:, findings.labelled])
-    gallery = CarriedExamples(findings.ids, examples, carried)
+    places = {int(row): place for place, row in enumerate(carried)}
+    show = partial(card_example, findings, examples, places)
     columns, too_large = carried_columns(_columns(findings, dataset, carried))
     catalogue = ExampleCatalogue(findings, texts, columns)
     return {
@@ -217,7 +219,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
-        "cards": FeatureCards(findings, gallery, carried, truth).all(),
+        "cards": feature_cards(findings, show, carried, truth),
         "reasons": _reasons(run.folder),
         "history": history,
         "outlook": outlook_of(history),
@@ -230,7 +232,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "curation": effective(read_log(run.folder)),
         "kind": "texts" if any(texts) else "images",
         "noun": _noun(examples),
-        "gallery": gallery,
+        "show": show,
+        "places": places,
         "carried": len(carried),
         "notices": [*_notices(findings, examples, carried, dataset, run), *_too_large(too_large)],
         "data": script_json(browser_data(catalogue, findings, carried, pictures)),

@@ -62,8 +62,8 @@ def test_positives_are_counted_over_what_was_labelled(subset: Run) -> None:
     for row in table.itertuples():
         known = labels[row.name].dropna()
         assert (row.positives, row.labelled) == (known.sum(), len(known))
-    cards = {one.found.name: one for one in page_context(subset, None)["cards"]}
-    assert {name: (one.yes, one.yes + one.no) for name, one in cards.items()} == {
+    cards = {card["found"].name: card for card in page_context(subset, None)["cards"]}
+    assert {name: (card["yes"], card["yes"] + card["no"]) for name, card in cards.items()} == {
         str(row.name): (row.positives, row.labelled) for row in table.itertuples()
     }
 
