@@ -24,13 +24,11 @@ from reports.page.feature_cards import card_example, feature_cards, kinds_asked
 from reports.page.history import aim_of, cost_of, curves_of, history_of, outlook_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import (
-    AnsweredComparison,
     Findings,
     JsonPart,
     Rationale,
     RunError,
     RunFolder,
-    SkippedExample,
     names_of,
     public_source,
     read_reasons,
@@ -206,7 +204,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     together = related(matrix[:, findings.labelled])
     places = {int(row): place for place, row in enumerate(carried)}
     show = partial(card_example, findings, examples, places)
-    columns, too_large = carried_columns(_columns(findings, dataset, carried))
+    columns, left_out = carried_columns(_columns(findings, dataset, carried))
+    too_large = [f"The page does not carry columns whose values are too long for it: {', '.join(left_out)}."]
     catalogue = ExampleCatalogue(findings, texts, columns)
     return {
         "summary": run.summary,
@@ -235,7 +234,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "show": show,
         "places": places,
         "carried": len(carried),
-        "notices": [*_notices(findings, examples, carried, dataset, run), *_too_large(too_large)],
+        "notices": [*_notices(findings, examples, carried, dataset, run), *(too_large if left_out else [])],
         "data": script_json(browser_data(catalogue, findings, carried, pictures)),
         "pictures": script_json(pictures if any(pictures) else []),
         "asked_of": kinds_asked(findings.comparisons),
@@ -260,11 +259,6 @@ def _columns(findings: Findings, dataset: Dataset | None, carried: NDArray[np.in
     except DatasetError:
         table = None
     return browsed_columns(table, findings.attributes, findings.ids)
-
-
-def _too_large(columns: list[str]) -> list[str]:
-    named = ", ".join(columns)
-    return [f"The page does not carry columns whose values are too long for it: {named}."] if columns else []
 
 
 def _noun(examples: list[Example | None]) -> str:
@@ -344,32 +338,9 @@ def _reasons(folder: Path) -> dict[str, list[Rationale]]:
     return by_name
 
 
-@dataclass(frozen=True)
-class FeatureProblems:
-    feature: str
-    order: int
-    refused: int
-    unreadable: int
-    unknown: int  # labels that stay empty
-    reasons: list[tuple[str, int]]  # most frequent first
-
-
-@dataclass(frozen=True)
-class RunProblems:
-    """What did not go as it should: refusals, unreadable replies, questions without an answer, skipped rows."""
-
-    unusable: list[tuple[int, AnsweredComparison]]  # comparisons refused or unreadable, with their number
-    none: list[tuple[int, AnsweredComparison]]  # answered: nothing of the kind
-    repeated: list[tuple[int, AnsweredComparison]]  # answered with a feature that was known already
-    features: list[FeatureProblems]
-    left_out: list[SkippedExample]
-
-    @property
-    def anything(self) -> bool:
-        return bool(self.unusable or self.none or self.repeated or self.features or self.left_out)
-
-
-def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
+def problems_of(run: RunFolder, findings: Findings) -> dict[str, list[Any]]:
+    """What did not go as it should: comparisons with their number, features, and skipped rows. Answers that are
+    `repeated` named a feature that was known already."""
     names = set(run.found_features["name"])
     seen: set[str] = set()
     unusable, none, repeated = [], [], []
@@ -383,16 +354,24 @@ def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
                 repeated.append((number, answer))
             elif answer.feature is not None:
                 seen.add(answer.feature)
-    return RunProblems(unusable, none, repeated, _feature_problems(findings), run.summary.dataset.left_out)
+    return {
+        "unusable": unusable,
+        "none": none,
+        "repeated": repeated,
+        "features": _feature_problems(findings),
+        "left_out": run.summary.dataset.left_out,
+    }
 
 
-def _feature_problems(findings: Findings) -> list[FeatureProblems]:
+def _feature_problems(findings: Findings) -> list[dict[str, Any]]:
+    """Of features with refused or unreadable votes, or labels that stay unknown; the most frequent reasons first."""
     compared = findings.labelled
     affected = []
     for order, found in enumerate(findings.found, start=1):
         refused, unreadable = (int(found.vote_counts.cast[side].sum()) for side in (2, 3))
         unknown = 0 if found.look else int((found.labels[compared] == UNKNOWN).sum())
         if refused or unreadable or unknown:
-            reasons = sorted(found.vote_counts.notes.items(), key=lambda reason: -reason[1])
-            affected.append(FeatureProblems(found.name, order, refused, unreadable, unknown, reasons[:5]))
+            reasons = sorted(found.vote_counts.notes.items(), key=lambda reason: -reason[1])[:5]
+            counts = {"refused": refused, "unreadable": unreadable, "unknown": unknown}
+            affected.append({"feature": found.name, "order": order, "reasons": reasons, **counts})
     return affected

@@ -114,7 +114,7 @@ def test_features_csv_has_the_twins(tmp_path: Path) -> None:
     assert len(pair) == 2
     earlier, later = sorted(pair, key=list(table.index).index)
     assert table.loc[later, "twin"] == f"complement of {earlier}"
-    marks = {one.found.name: one.marks for one in page_context(run, None)["cards"]}
+    marks = {card["found"].name: card["marks"] for card in page_context(run, None)["cards"]}
     assert ("plain", f"the opposite of “{earlier}”") in marks[later]
 
 
