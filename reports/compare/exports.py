@@ -128,7 +128,9 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
 
     _table(folder / "agreement.csv", STATISTICS_COLUMNS, _statistics(comparison))
     _table(folder / "shares.csv", SHARES_COLUMNS, _shares(comparison))
-    _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
+    per_oracle = [f"{oracle.name} {column}" for oracle in comparison.study.raters for column in ("label", "yes", "no")]
+    columns = ("feature", "example", "truth", *per_oracle)
+    _table(folder / "disagreements.csv", columns, _disagreements(comparison))
     for place in range(len(comparison.study.raters)):
         _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
     text = json.dumps(comparison_json(comparison, settings), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -202,11 +204,6 @@ def _shares(comparison: OracleComparison) -> Iterator[Row]:
                 shares["people on everything"] = versus.known[place]
             shares["people's labels saved"] = found.saved
             yield from _rows(feature, versus.model, versus.people, shares)
-
-
-def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{oracle.name} {column}" for oracle in comparison.study.raters for column in ("label", "yes", "no")]
-    return ["feature", "example", "truth", *per_oracle]
 
 
 def _disagreements(comparison: OracleComparison) -> Iterator[Row]:

@@ -11,12 +11,11 @@ from typing import Any
 from markupsafe import Markup
 
 from discovery.statistics import EPSILON, Calibration, Estimate, Setting, frontier
-from reports.compare.advice import Advice
+from reports.compare.advice import Advice, Versus
 from reports.compare.comparison import Disagreement, OracleComparison
 from reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE, PairAgreement, Quality
 from reports.compare.study import Rater
 from reports.compare.verdict import verdict_of
-from reports.compare.versus import Versus
 from reports.drawing import (
     BOTTOM,
     HEIGHT,

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from discovery import UNKNOWN
 from discovery.statistics import Estimate
-from reports.compare.advice import Advice
+from reports.compare.advice import Advice, Versus
 from reports.compare.comparison import OracleComparison
 from reports.compare.labels import MAJORITY
 from reports.compare.study import Rater, Reference
-from reports.compare.versus import Versus
 from reports.drawing import percent, plural, usd
 
 
@@ -79,7 +78,8 @@ def _replacement(versus: Versus, people: str) -> str:
         return f"Whether {versus.model} may replace one of {people} is not defined: {test.reason}."
     wins = sum(against.won for against in test.against)
     verb = "may replace" if test.passes else "may not replace"
-    features = f"feature by feature, it may for {versus.may_replace} of {versus.tested}" if versus.tested else ""
+    verdicts = [found.passes for found in versus.test_each if found.passes is not None]
+    features = f"feature by feature, it may for {sum(verdicts)} of {len(verdicts)}" if verdicts else ""
     return (
         f"{versus.model} {verb} one of {people}: it holds its own against {wins} of {len(test.against)} people"
         f"{'; ' + features if features else ''} (alternative annotator test, ε = {test.epsilon:g})."

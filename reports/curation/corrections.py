@@ -43,7 +43,7 @@ class Correction:
     def effect_on(self, feature: FoundFeature) -> tuple[bool, int | None]:
         """Whether it concerns a feature, and its label there. A feature was corrected together with those that it was
         later merged with; of what lacks a feature the parts of that are lacking too."""
-        begun = {own[:length] for own in feature.origins for length in range(1, len(own) + 1)}
+        begun = {own[:length] for own in feature.origins for length in range(len(own) + 1)}
         if not self.origins or not begun.issuperset(self.origins):
             return False, None
         exact = all(origin in feature.origins for origin in self.origins)

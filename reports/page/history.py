@@ -33,18 +33,6 @@ class RunHistory:
     unusable: Sequence[int] = ()  # answers so far that were refused or unreadable
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """What the last questions brought, and at that rate the next feature. None where they brought nothing."""
-
-    questions: int
-    features: int
-    counting: int
-    unusable: int  # of these questions, those whose answer could not be used
-    questions_each: float | None
-    usd_each: float | None
-
-
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
     found = table[table["question"] != KNOWN]
@@ -80,22 +68,22 @@ def cost_of(summary: RunSummary, history: RunHistory) -> dict[str, float]:
     return {"total": total, "earlier": summary.cost_usd + ROUNDING < total, "reused": reused}
 
 
-def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> Outlook | None:
-    """None before anything was asked."""
+def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> dict[str, float | None] | None:
+    """What the last questions brought, and at that rate the next feature, None where they brought nothing. None before
+    anything was asked."""
     asked = len(history.features)
     if not asked:
         return None
     last = min(recent, asked)
     features = _gain(history.features, last)
-    usd = _gain(history.usd, last)
-    return Outlook(
-        questions=last,
-        features=features,
-        counting=_gain(history.counting, last),
-        unusable=_gain(history.unusable, last) if history.unusable else 0,
-        questions_each=last / features if features else None,
-        usd_each=usd / features if features else None,
-    )
+    return {
+        "questions": last,
+        "features": features,
+        "counting": _gain(history.counting, last),
+        "unusable": _gain(history.unusable, last) if history.unusable else 0,  # answers that could not be used
+        "questions_each": last / features if features else None,
+        "usd_each": _gain(history.usd, last) / features if features else None,
+    }
 
 
 def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:

@@ -139,7 +139,7 @@ def test_a_repetition_keeps_what_the_run_cost_in_all(tmp_path: Path) -> None:
     assert first.total_usd == first.cost_usd > 0
     assert (again.cost_usd, again.paid_calls) == (0, 0)
     assert (again.total_usd, again.total_paid_calls) == (first.cost_usd, first.paid_calls)
-    assert page_context(Run(tmp_path / "run"), None)["cost"].total == first.cost_usd
+    assert page_context(Run(tmp_path / "run"), None)["cost"]["total"] == first.cost_usd
 
 
 def card(run: Run) -> str:
