@@ -8,6 +8,7 @@ from discovery.statistics.agreement import (
     OF_VOTES,
     UNSCORED,
     Calibration,
+    Statistic,
     brier_columns,
     calibration,
     error_columns,

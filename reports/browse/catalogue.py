@@ -146,12 +146,6 @@ class ExampleCatalogue:
         self._rows = {name: row for row, name in enumerate(self.ids)}
         self._ranks: NDArray[np.intp] | None = None
 
-    def _any_feature(self, mark: str) -> Rows:
-        marked = np.zeros(len(self.ids), np.bool_)
-        for feature in self.features:
-            marked |= feature.by_name[mark]
-        return marked
-
     def row(self, name: str) -> int | None:
         return self._rows.get(name)
 

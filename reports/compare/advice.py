@@ -1,18 +1,35 @@
-"""Who should label the rest: what a model, people, or a model with people where it is in doubt would cost and give."""
+"""A model against people: what a model, people, or a model with people where it is in doubt would cost and give;
+whether the model may replace one of them, and what people's labels correct."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from discovery.statistics import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
+from discovery.statistics import (
+    EPSILON,
+    AltTest,
+    Corrected,
+    Estimate,
+    Setting,
+    Side,
+    alone,
+    alt_test,
+    chance_of_right,
+    cheapest,
+    corrected_share,
+    escalated,
+    share,
+)
 from reports.compare.labels import chances_of_right
-from reports.compare.study import Rater, Reference, Study
+from reports.compare.study import LabelMatrix, Rater, Reference, Study
 
+COMPLETE_SHARE = 0.95  # of the examples labelled by people: a part of their labels is then held back
+USED_ONE_IN = 5  # one in so many is used
 VOTE_COUNTS = (1, 3, 5, 7, 9, 15, 25)
 Floats = NDArray[np.float64]
 
@@ -21,17 +38,13 @@ Floats = NDArray[np.float64]
 class Advice:
     model: str
     people: str
-    settings: list[Setting]
-    best: Setting | None  # the cheapest that reaches the wanted accuracy
-    confirmed: float | None  # accuracy of what each half of the examples would choose, on the other half
     wanted: float
-    labels: int  # it is worked out from
+    settings: list[Setting] = field(default_factory=list)
+    best: Setting | None = None  # the cheapest that reaches the wanted accuracy
+    confirmed: float | None = None  # accuracy of what each half of the examples would choose, on the other half
+    labels: int = 0  # it is worked out from
     reason: str = ""  # why there is none
     notes: tuple[str, ...] = ()
-
-    @property
-    def frontier(self) -> list[Setting]:
-        return frontier(self.settings)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -71,39 +84,24 @@ class _Labels:
         )
 
 
-def advice(study: Study, reference: Reference) -> list[Advice]:
-    people = study.people
-    if people is None:
-        return []
-    return [_advice(study, reference, model, people) for model in study.models]
-
-
-def _advice(study: Study, reference: Reference, model: Rater, people: Rater) -> Advice:
+def advice(study: Study, reference: Reference, model: Rater, people: Rater) -> Advice:
     reason = _why_no_advice(reference, people)
     labels = None if reason else _labels(study, reference, model, people)
     if labels is None:
         reason = reason or "no label has a model's vote, a person's vote and something to be measured against"
-        return Advice(
-            model.name,
-            people.name,
-            settings=[],
-            best=None,
-            confirmed=None,
-            wanted=study.accuracy,
-            labels=0,
-            reason=reason,
-        )
+        return Advice(model.name, people.name, study.accuracy, reason=reason)
     settings = _settings(labels)
     best = cheapest(settings, study.accuracy)
+    no_doubt = f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt."
     return Advice(
         model.name,
         people.name,
+        study.accuracy,
         settings=settings,
         best=best,
         confirmed=_confirmed(study, labels) if best else None,
-        wanted=study.accuracy,
         labels=len(labels.example),
-        notes=_notes(labels, model),
+        notes=(no_doubt,) if labels.doubt is None else (),
     )
 
 
@@ -228,7 +226,69 @@ def _key(setting: Setting) -> tuple[str, int, int, bool]:
     return setting.kind, setting.model_votes, setting.people_votes, setting.escalated == 1
 
 
-def _notes(labels: _Labels, model: Rater) -> tuple[str, ...]:
-    if labels.doubt is None:
-        return (f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt.",)
-    return ()
+@dataclass(frozen=True, eq=False)
+class Versus:
+    model: str
+    people: str
+    test: AltTest  # all labels together, each feature of an example counting as an instance
+    test_each: list[AltTest]
+    shares: list[Corrected]  # per feature
+    held_back: bool  # people labelled everything: only a part was used, and the rest tells how good the estimate is
+    known: list[Estimate]  # what people's labels on everything say, where some were held back
+
+    @property
+    def saved(self) -> Estimate:
+        """People's labels that the model was worth, over all features."""
+        known = [corrected.saved.value for corrected in self.shares if corrected.saved.value is not None]
+        if not known:
+            return Estimate.undefined(self.shares[0].saved.reason if self.shares else "there is no feature")
+        return Estimate(float(sum(known)))
+
+    @property
+    def sampled(self) -> int:
+        return sum(corrected.sampled for corrected in self.shares)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "people": self.people,
+            "alt_test": self.test.to_json(),
+            "alt_test_features": [test.to_json() for test in self.test_each],
+            "shares": [corrected.to_json() for corrected in self.shares],
+            "held_back": self.held_back,
+            "known": [estimate.to_json() for estimate in self.known],
+            "labels_saved": self.saved.to_json(),
+        }
+
+
+def versus(study: Study, model: Rater, people: Rater) -> Versus:
+    epsilon = EPSILON[study.annotators]
+    tables = [people.sheet.by_worker(feature) for feature in range(len(study.features))]
+    labels = model.sheet.labels
+    tests = [alt_test(labels[place], table, people.sheet.workers, epsilon) for place, table in enumerate(tables)]
+    if tables:
+        together = alt_test(labels.ravel(), np.concatenate(tables), people.sheet.workers, epsilon)
+    else:
+        together = AltTest(epsilon, (), 0, "there is no feature")
+    judged, held_back = _judged(study, people.sheet.labels)
+    known = [share(int((row == 1).sum()), int((row != UNKNOWN).sum())) for row in people.sheet.labels]
+    return Versus(
+        model=model.name,
+        people=people.name,
+        test=together,
+        test_each=tests,
+        shares=[corrected_share(row, labelled) for row, labelled in zip(judged, labels, strict=True)],
+        held_back=held_back,
+        known=known if held_back else [],
+    )
+
+
+def _judged(study: Study, labels: LabelMatrix) -> tuple[LabelMatrix, bool]:
+    """People's labels that the estimates may use, and whether some were held back."""
+    n = labels.shape[1]
+    if not labels.size or (labels != UNKNOWN).any(0).mean() < COMPLETE_SHARE:
+        return labels, False
+    used = study.rng(7).permutation(n)[: max(n // USED_ONE_IN, min(n, 30))]
+    judged = np.full_like(labels, UNKNOWN)
+    judged[:, used] = labels[:, used]
+    return judged, len(used) < n

@@ -21,10 +21,9 @@ from discovery.statistics import (
     order_agreement,
     share,
 )
-from reports.compare.advice import Advice, advice
+from reports.compare.advice import Advice, Versus, advice, versus
 from reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities
 from reports.compare.study import Discovered, Rater, Reference, Study, reference_of
-from reports.compare.versus import Versus, versus
 from reports.drawing import plural
 
 NAMED, NONE = "feature", "none"
@@ -99,12 +98,6 @@ class Yield:
         return {"oracle": self.name, **plain, "g_curve": list(self.g_curve), **figures}
 
 
-def same_questions(study: Study) -> list[SameQuestions]:
-    if not study.asked:
-        return []
-    return [_same_questions(study, a, b) for a, b in combinations(study.raters, 2)]
-
-
 def _same_questions(study: Study, a: Rater, b: Rater) -> SameQuestions:
     pairs = list(zip(study.asked, a.compared, b.compared, strict=True))
     named = [(asked, x, y) for asked, x, y in pairs if x.verdict == NAMED == y.verdict]
@@ -121,10 +114,6 @@ def _same_questions(study: Study, a: Rater, b: Rater) -> SameQuestions:
         same_split=share(split, len(chosen), no_choice),
         same_words=share(words, len(named), reason),
     )
-
-
-def yields(study: Study) -> list[Yield]:
-    return [_yield(oracle.name, oracle.discovered) for oracle in study.raters if oracle.discovered is not None]
 
 
 def _yield(name: str, found: Discovered) -> Yield:
@@ -190,7 +179,6 @@ class Disagreement:
     labels: tuple[int, ...]  # per oracle
     votes: tuple[tuple[int, int, int], ...]  # per oracle: yes, no, refused
     truth: int  # UNKNOWN where it is not known
-    right: tuple[bool, ...]  # per oracle; all False where the truth is not known
     strength: float  # how sure the two sides are: 1 where both are unanimous
 
 
@@ -209,16 +197,13 @@ def disagreements(study: Study) -> list[Disagreement]:
     strength = np.minimum(for_it, against)
     found = []
     for feature, row in np.argwhere(differ).tolist():
-        truth = UNKNOWN if study.truth is None else int(study.truth[feature, row])
-        cells = tuple(labels[:, feature, row].tolist())
         found.append(
             Disagreement(
                 feature=feature,
                 row=row,
-                labels=cells,
+                labels=tuple(labels[:, feature, row].tolist()),
                 votes=tuple(zip(*(counts[:, feature, row].tolist() for counts in (yes, no, refused)), strict=True)),
-                truth=truth,
-                right=tuple(label == truth and truth != UNKNOWN for label in cells),
+                truth=UNKNOWN if study.truth is None else int(study.truth[feature, row]),
                 strength=float(strength[feature, row]),
             )
         )
@@ -243,22 +228,19 @@ class OracleComparison:
     def methods(self) -> str:
         return _methods(self.study, self.reference)
 
-    def pair(self, a: str, b: str) -> PairAgreement:
-        return next(pair for pair in self.pairs if {pair.a, pair.b} == {a, b})
-
 
 def compare_oracles(study: Study) -> OracleComparison:
-    reference = reference_of(study)
+    reference, people = reference_of(study), study.people
     return OracleComparison(
         study=study,
         reference=reference,
         pairs=agreements(study),
         together=all_together(study),
         qualities=qualities(study, reference),
-        versus=versus(study),
-        advice=advice(study, reference),
-        same_questions=same_questions(study),
-        yields=yields(study),
+        versus=[versus(study, model, people) for model in study.models] if people else [],
+        advice=[advice(study, reference, model, people) for model in study.models] if people else [],
+        same_questions=[_same_questions(study, a, b) for a, b in combinations(study.raters, 2)] if study.asked else [],
+        yields=[_yield(oracle.name, oracle.discovered) for oracle in study.raters if oracle.discovered],
         matched=matched(study),
         disagreements=disagreements(study),
     )

@@ -12,16 +12,12 @@ from typing import IO, Any
 from discovery import NOBODY, UNKNOWN
 from discovery.statistics import EPSILON, Estimate
 from reports.compare.comparison import OracleComparison
+from reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE
 from reports.compare.study import Rater
 from reports.run import RunError, defuse, replace_file
 from sources import Dataset
 
 NAME = "comparison.json"
-
-
-def write_summary(comparison: OracleComparison, folder: Path, settings: dict[str, Any]) -> None:
-    text = json.dumps(comparison_json(comparison, settings), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    replace_file(folder / NAME, lambda file: file.write(text))
 
 
 def comparison_json(comparison: OracleComparison, settings: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +113,11 @@ def read_settings(folder: Path) -> dict[str, Any]:
 STATISTICS_COLUMNS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
 SHARES_COLUMNS = ("feature", "model", "people", "estimate", "value", "low", "high", "note")
 VOTES_COLUMNS = ("example", "feature", "worker", "label")
+COUNTED = {
+    ONE_VOTE: "accuracy of one vote",
+    MAJORITY: "accuracy of the majority",
+    DAWID_SKENE: "accuracy of Dawid-Skene",
+}
 OVERALL = ""  # as the feature of a row about all features
 Row = tuple[Any, ...]
 
@@ -127,10 +128,13 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
 
     _table(folder / "agreement.csv", STATISTICS_COLUMNS, _statistics(comparison))
     _table(folder / "shares.csv", SHARES_COLUMNS, _shares(comparison))
-    _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
+    per_oracle = [f"{oracle.name} {column}" for oracle in comparison.study.raters for column in ("label", "yes", "no")]
+    columns = ("feature", "example", "truth", *per_oracle)
+    _table(folder / "disagreements.csv", columns, _disagreements(comparison))
     for place in range(len(comparison.study.raters)):
         _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
-    write_summary(comparison, folder, settings)
+    text = json.dumps(comparison_json(comparison, settings), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(folder / NAME, lambda file: file.write(text))
     page = folder / "compare.html"
     replace_file(page, lambda file: file.write(render_comparison(comparison, dataset)))
     return page
@@ -147,9 +151,9 @@ def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
                 "stands for": rater.stands_for,
                 "votes": rater.votes,
                 "missing": rater.wanted - rater.votes,
-                "single vote": share_or_reason(quality.single),
-                "majority": share_or_reason(quality.majority),
-                "Dawid-Skene": share_or_reason(quality.consensus),
+                "single vote": share_or_reason(quality.accuracy.overall[ONE_VOTE]),
+                "majority": share_or_reason(quality.accuracy.overall[MAJORITY]),
+                "Dawid-Skene": share_or_reason(quality.accuracy.overall[DAWID_SKENE]),
                 "may replace a person": _verdict(test) if test else "–",
                 "USD": round(rater.usd, 4),
             }
@@ -175,18 +179,12 @@ def _statistics(comparison: OracleComparison) -> Iterator[Row]:
         for feature, found in zip(names, [pair.overall, *pair.by_feature], strict=True):
             yield from _rows(feature, pair.a, pair.b, found)
     for quality in comparison.qualities:
-        for feature, found in zip(names, [quality.among, *quality.among_each], strict=True):
-            yield from _rows(feature, quality.name, "its own votes", found)
-        for feature, found in zip(names, [quality.right, *quality.right_each], strict=True):
-            yield from _rows(feature, quality.name, reference, found)
-        ways = (
-            ("accuracy of one vote", quality.single, quality.single_each),
-            ("accuracy of the majority", quality.majority, quality.majority_each),
-            ("accuracy of Dawid-Skene", quality.consensus, quality.consensus_each),
-        )
-        for way, overall, by_feature in ways:
-            for feature, estimate in zip(names, [overall, *by_feature], strict=True):
-                yield from _rows(feature, quality.name, reference, {way: estimate})
+        for against, statistics in (("its own votes", quality.among), (reference, quality.right)):
+            for feature, found in zip(names, [statistics.overall, *statistics.by_feature], strict=True):
+                yield from _rows(feature, quality.name, against, found)
+        for way, written in COUNTED.items():
+            for feature, found in zip(names, [quality.accuracy.overall, *quality.accuracy.by_feature], strict=True):
+                yield from _rows(feature, quality.name, reference, {written: found[way]})
     for versus in comparison.versus:
         for feature, test in zip(names, [versus.test, *versus.test_each], strict=True):
             for name, value in (("winning rate", test.winning_rate), ("advantage probability", test.advantage)):
@@ -200,28 +198,12 @@ def _rows(feature: str, oracle: str, against: str, found: dict[str, Estimate]) -
 
 def _shares(comparison: OracleComparison) -> Iterator[Row]:
     for versus in comparison.versus:
-        for place, feature in enumerate(comparison.study.names):
-            found = versus.shares[place]
-            three = {"corrected": found.corrected, "people alone": found.people, "model alone": found.model}
+        for place, (feature, found) in enumerate(zip(comparison.study.names, versus.shares, strict=True)):
+            shares = {"corrected": found.corrected, "people alone": found.people, "model alone": found.model}
             if versus.known:
-                three["people on everything"] = versus.known[place]
-            three["people's labels saved"] = found.saved
-            for name, estimate in three.items():
-                yield (
-                    feature,
-                    versus.model,
-                    versus.people,
-                    name,
-                    estimate.value,
-                    estimate.low,
-                    estimate.high,
-                    estimate.reason,
-                )
-
-
-def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{oracle.name} {column}" for oracle in comparison.study.raters for column in ("label", "yes", "no")]
-    return ["feature", "example", "truth", *per_oracle]
+                shares["people on everything"] = versus.known[place]
+            shares["people's labels saved"] = found.saved
+            yield from _rows(feature, versus.model, versus.people, shares)
 
 
 def _disagreements(comparison: OracleComparison) -> Iterator[Row]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +22,7 @@ from discovery.statistics import (
     UNSCORED,
     Calibration,
     Estimate,
+    Statistic,
     brier_columns,
     calibration,
     chance_of_right,
@@ -39,6 +41,7 @@ from reports.compare.study import Rater, Reference, Study
 IS_REFERENCE = "its majority is the reference"
 RAW = OF_CORRECTNESS[0]
 REFITTING = 9  # the purpose of this chance
+ONE_VOTE, MAJORITY, DAWID_SKENE = WAYS = ("one vote", "majority", "Dawid-Skene")
 Named = dict[str, Estimate]
 
 
@@ -54,58 +57,40 @@ class PairAgreement:
 
 
 @dataclass(frozen=True, eq=False)
+class Statistics:
+    """Estimates by name: over all features, and of each."""
+
+    overall: Named
+    by_feature: list[Named]
+
+    def __or__(self, other: Statistics) -> Statistics:
+        by_feature = [own | more for own, more in zip(self.by_feature, other.by_feature, strict=True)]
+        return Statistics(self.overall | other.overall, by_feature)
+
+
+@dataclass(frozen=True, eq=False)
 class Quality:
     """One oracle: how far its own votes agree, and how right it is by each way of counting them."""
 
     name: str
-    among: Named  # its own votes, overall
-    among_each: list[Named]
-    right: Named  # against the reference, overall
-    right_each: list[Named]
+    among: Statistics  # its own votes
+    right: Statistics  # against the reference
+    accuracy: Statistics  # against the reference, by the ways of counting votes
     calibration: Calibration
-    single: Estimate
-    single_each: list[Estimate]
-    majority: Estimate
-    majority_each: list[Estimate]
-    consensus: Estimate  # Dawid-Skene
-    consensus_each: list[Estimate]
-    curve: dict[int, float]  # votes → expected share of right labels
-    enough: int | None
-
-    @classmethod
-    def unscored(cls, name: str, *, among: Named, among_each: list[Named], reason: str) -> Quality:
-        """Of an oracle of which nothing says how right it is."""
-        absent = Estimate.undefined(reason)
-        absences = [absent] * len(among_each)
-        nothing = dict.fromkeys((statistic.name for statistic in (*OF_CORRECTNESS, BRIER, ERRORS_ALIKE)), absent)
-        return cls(
-            name=name,
-            among=among,
-            among_each=among_each,
-            right=nothing,
-            right_each=[nothing for _ in absences],
-            calibration=Calibration((), None, reason),
-            single=absent,
-            single_each=absences,
-            majority=absent,
-            majority_each=absences,
-            consensus=absent,
-            consensus_each=absences,
-            curve={},
-            enough=None,
-        )
+    curve: dict[int, float] = field(default_factory=dict)  # votes → expected share of right labels
+    enough: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
             "oracle": self.name,
-            "own_votes": _json(self.among),
-            "own_votes_features": list(map(_json, self.among_each)),
-            "against_reference": _json(self.right),
-            "against_reference_features": list(map(_json, self.right_each)),
+            "own_votes": _json(self.among.overall),
+            "own_votes_features": list(map(_json, self.among.by_feature)),
+            "against_reference": _json(self.right.overall),
+            "against_reference_features": list(map(_json, self.right.by_feature)),
             "calibration": self.calibration.to_json(),
-            "single_vote": self.single.to_json(),
-            "majority": self.majority.to_json(),
-            "dawid_skene": self.consensus.to_json(),
+            "single_vote": self.accuracy.overall[ONE_VOTE].to_json(),
+            "majority": self.accuracy.overall[MAJORITY].to_json(),
+            "dawid_skene": self.accuracy.overall[DAWID_SKENE].to_json(),
             "accuracy_by_votes": self.curve,
             "votes_enough": self.enough,
         }
@@ -115,16 +100,15 @@ def agreements(study: Study) -> list[PairAgreement]:
     """Of every two oracles; bias is how much more often the first says yes."""
     found = []
     for a, b in combinations(study.raters, 2):
-        columns = np.moveaxis(pair_columns(a.sheet.labels, b.sheet.labels), 0, 1)
-        by_feature, overall = estimates(OF_PAIRS, columns, study.resamples)
-        found.append(PairAgreement(a.name, b.name, by_feature, overall))
+        agreement = _statistics(study, OF_PAIRS, pair_columns(a.sheet.labels, b.sheet.labels))
+        found.append(PairAgreement(a.name, b.name, agreement.by_feature, agreement.overall))
     return found
 
 
 def all_together(study: Study) -> Named:
     """Fleiss' kappa and alpha with every oracle as one rater; meant for three and more."""
     labels = np.stack([oracle.sheet.labels for oracle in study.raters], axis=-1)
-    return estimates(OF_VOTES, np.moveaxis(vote_columns(labels), 0, 1), study.resamples)[1]
+    return _statistics(study, OF_VOTES, vote_columns(labels)).overall
 
 
 def qualities(study: Study, reference: Reference) -> list[Quality]:
@@ -132,37 +116,43 @@ def qualities(study: Study, reference: Reference) -> list[Quality]:
 
 
 def _quality(study: Study, reference: Reference, oracle: Rater) -> Quality:
-    sheet = oracle.sheet
-    among_each, among = estimates(OF_VOTES, np.moveaxis(vote_columns(sheet.votes), 0, 1), study.resamples)
+    sheet, true = oracle.sheet, reference.labels
+    among = _statistics(study, OF_VOTES, vote_columns(sheet.votes))
     reason = _why_no_score(reference, oracle)
-    if reason or reference.labels is None:
-        return Quality.unscored(oracle.name, among=among, among_each=among_each, reason=reason)
-    columns = np.moveaxis(pair_columns(sheet.labels, reference.labels), 0, 1)
-    right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
-    chances = np.moveaxis(brier_columns(sheet.chances, reference.labels), 0, 1)
-    brier_each, brier = estimates([BRIER], chances, study.resamples)
-    pairs = np.moveaxis(error_columns(sheet.votes, reference.labels), 0, 1)
-    alike_each, alike = estimates([ERRORS_ALIKE], pairs, study.resamples)
-    curve = votes_curve(oracle, reference.labels)
-    single_each, single = _accuracy(study, chances_of_right(oracle, reference.labels, 1))
-    majority_each, majority = _accuracy(study, chances_of_right(oracle, reference.labels, max(curve, default=1)))
-    consensus_each, consensus = _consensus(study, oracle, reference.labels)
+    if reason or true is None:
+        features, scores = len(among.by_feature), (*OF_CORRECTNESS, BRIER, ERRORS_ALIKE)
+        return Quality(
+            name=oracle.name,
+            among=among,
+            right=_undefined([score.name for score in scores], features, reason),
+            accuracy=_undefined(WAYS, features, reason),
+            calibration=Calibration((), None, reason),
+        )
+    curve = votes_curve(oracle, true)
     return Quality(
         name=oracle.name,
         among=among,
-        among_each=among_each,
-        right=right | brier | alike,
-        right_each=[a | b | c for a, b, c in zip(right_each, brier_each, alike_each, strict=True)],
-        calibration=calibration(sheet.chances.ravel(), reference.labels.ravel()),
-        single=single,
-        single_each=single_each,
-        majority=majority,
-        majority_each=majority_each,
-        consensus=consensus,
-        consensus_each=consensus_each,
+        right=_statistics(study, OF_CORRECTNESS, pair_columns(sheet.labels, true))
+        | _statistics(study, [BRIER], brier_columns(sheet.chances, true))
+        | _statistics(study, [ERRORS_ALIKE], error_columns(sheet.votes, true)),
+        accuracy=_accuracy(study, ONE_VOTE, chances_of_right(oracle, true, 1))
+        | _accuracy(study, MAJORITY, chances_of_right(oracle, true, max(curve, default=1)))
+        | _consensus(study, oracle, true),
+        calibration=calibration(sheet.chances.ravel(), true.ravel()),
         curve=curve,
         enough=enough(curve),
     )
+
+
+def _statistics(study: Study, statistics: Sequence[Statistic], columns: NDArray[Any]) -> Statistics:
+    """`columns` are features × examples × columns."""
+    by_feature, overall = estimates(statistics, np.moveaxis(columns, 0, 1), study.resamples)
+    return Statistics(overall, by_feature)
+
+
+def _undefined(names: Iterable[str], features: int, reason: str) -> Statistics:
+    nothing = dict.fromkeys(names, Estimate.undefined(reason))
+    return Statistics(nothing, [nothing] * features)
 
 
 def _why_no_score(reference: Reference, oracle: Rater) -> str:
@@ -189,22 +179,22 @@ def votes_curve(oracle: Rater, true: NDArray[np.int8]) -> dict[int, float]:
     return curve
 
 
-def _accuracy(study: Study, chances: NDArray[np.float64]) -> tuple[list[Estimate], Estimate]:
+def _accuracy(study: Study, way: str, chances: NDArray[np.float64]) -> Statistics:
     """The share that is right, per feature and as a mean over features; intervals are over examples."""
     known = ~np.isnan(chances)
     right = np.where(known, chances, 0.0)
     columns = np.stack([right, known - right, np.zeros_like(right), np.zeros_like(right)], axis=-1)
-    by_feature, overall = estimates([RAW], np.moveaxis(columns, 0, 1), study.resamples)
-    return [named[RAW.name] for named in by_feature], overall[RAW.name]
+    found = _statistics(study, [RAW], columns)
+    return Statistics({way: found.overall[RAW.name]}, [{way: named[RAW.name]} for named in found.by_feature])
 
 
-def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
+def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> Statistics:
     """Dawid-Skene, feature by feature: a worker may be good at one and bad at another."""
     votes = [oracle.sheet.by_worker(feature) for feature in range(len(true))]
     reasons = [why_not(cast) for cast in votes]
-    if not len(reasons) or all(reasons):
-        reason = reasons[0] if reasons else "there is nothing to compare"
-        return [Estimate.undefined(why) for why in reasons], Estimate.undefined(reason)
+    if all(reasons):
+        undefined = Estimate.undefined(reasons[0] if reasons else "there is nothing to compare")
+        return Statistics({DAWID_SKENE: undefined}, [{DAWID_SKENE: Estimate.undefined(why)} for why in reasons])
 
     def fit(rows: NDArray[np.intp], tolerance: float = ENOUGH_TO_LABEL) -> NDArray[np.float64]:
         right = np.full(len(votes), np.nan)
@@ -218,10 +208,10 @@ def _consensus(study: Study, oracle: Rater, true: NDArray[np.int8]) -> tuple[lis
     n = len(study.ids)
     fitted, overall = refitted(fit(np.arange(n), TOLERANCE), fit, n, study.rng(REFITTING))
     by_feature = [
-        Estimate.undefined(reason or UNSCORED) if not found.defined else found
+        {DAWID_SKENE: found if found.defined else Estimate.undefined(reason or UNSCORED)}
         for reason, found in zip(reasons, fitted, strict=True)
     ]
-    return by_feature, overall
+    return Statistics({DAWID_SKENE: overall}, by_feature)
 
 
 def _json(named: Named) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,11 @@ from typing import Any
 from markupsafe import Markup
 
 from discovery.statistics import EPSILON, Calibration, Estimate, Setting, frontier
-from reports.compare.advice import Advice
+from reports.compare.advice import Advice, Versus
 from reports.compare.comparison import Disagreement, OracleComparison
-from reports.compare.labels import Quality
+from reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE, PairAgreement, Quality
 from reports.compare.study import Rater
 from reports.compare.verdict import verdict_of
-from reports.compare.versus import Versus
 from reports.drawing import (
     BOTTOM,
     HEIGHT,
@@ -117,12 +117,7 @@ KINDS = {
 
 def least(qualities: list[Quality]) -> float:
     """Where a common scale of all shares begins: a tenth."""
-    lows = [
-        estimate.low
-        for quality in qualities
-        for estimate in (quality.single, quality.majority, quality.consensus)
-        if estimate.low
-    ]
+    lows = [estimate.low for quality in qualities for estimate in quality.accuracy.overall.values() if estimate.low]
     return math.floor(10 * min(lows, default=0.0)) / 10
 
 
@@ -151,7 +146,7 @@ def advice_plot(advice: Advice) -> Markup | str:
 
 def settings_in_words(advice: Advice) -> dict[str, Any]:
     kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in advice.settings)]
-    return {"frontier": [(setting, _in_words(setting)) for setting in advice.frontier], "kinds": kinds}
+    return {"frontier": [(setting, _in_words(setting)) for setting in frontier(advice.settings)], "kinds": kinds}
 
 
 def _in_words(setting: Setting) -> str:
@@ -173,45 +168,23 @@ MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
 FEWEST_CARDS = 12  # of each feature, if there are so many
 TEXT_LIMIT = 600
 MAX_LISTED_TRIPLES = 12
+COUNTED = {ONE_VOTE: "one vote", MAJORITY: "majority of all votes", DAWID_SKENE: "Dawid–Skene"}
 SCORES = ("precision", "recall", "specificity", "Brier score", "errors in common")
 
 
-@dataclass(frozen=True)
-class FeatureRow:
-    """One feature in the table of a pair."""
-
-    place: int
-    name: str
-    definition: str
-    cells: list[tuple[str, Estimate, str]]  # column, estimate, and how it is written: share, number or signed
-    verdict: str
-    verdict_style: str
-    winning: str
-    disagreements: int
-
-
 def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
-    return render_template(
-        "compare.html",
-        comparison_context(comparison, dataset),
-        ("report.css", "compare.css"),
-        ("elements.js", "compare.js"),
-    )
-
-
-def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[str, Any]:
     study = comparison.study
     carried = carried_disagreements(comparison.disagreements, len(study.features))
     rows = sorted({disagreement.row for disagreement in carried})
     by_id = {example.id: example for example in dataset.examples}
     examples = [by_id.get(study.ids[row]) for row in rows]
     pictures = thumbnails(examples)
-    return {
+    context = {
         "comparison": comparison,
         "study": study,
         "verdict": verdict_of(comparison),
         "epsilon": EPSILON[study.annotators],
-        "tables": [_table(comparison, pair.a, pair.b) for pair in comparison.pairs],
+        "tables": [_table(comparison, pair) for pair in comparison.pairs],
         "ways": [_ways(quality) for quality in comparison.qualities],
         "blind": comparison.reference.without_looking,
         "least": least(comparison.qualities),
@@ -235,6 +208,7 @@ def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[s
         "data": script_json(_data(comparison, carried, rows, examples)),
         "pictures": script_json(pictures if any(pictures) else []),
     }
+    return render_template("compare.html", context, ("report.css", "compare.css"), ("elements.js", "compare.js"))
 
 
 def carried_disagreements(found: list[Disagreement], features: int) -> list[Disagreement]:
@@ -242,11 +216,11 @@ def carried_disagreements(found: list[Disagreement], features: int) -> list[Disa
     if len(found) <= MOST_CARDS:
         return found
     limit = max(FEWEST_CARDS, MOST_CARDS // max(features, 1))
-    counts: dict[int, int] = {}
+    counts = Counter[int]()
     carried: list[Disagreement] = []
     for disagreement in found:
-        if counts.get(disagreement.feature, 0) < limit and len(carried) < MOST_CARDS:
-            counts[disagreement.feature] = counts.get(disagreement.feature, 0) + 1
+        if counts[disagreement.feature] < limit and len(carried) < MOST_CARDS:
+            counts[disagreement.feature] += 1
             carried.append(disagreement)
     return carried
 
@@ -276,30 +250,28 @@ def _data(
     }
 
 
-def _table(comparison: OracleComparison, a: str, b: str) -> dict[str, Any]:
-    pair = comparison.pair(a, b)
+def _table(comparison: OracleComparison, pair: PairAgreement) -> dict[str, Any]:
+    """One row per feature; a cell is its column, the estimate, and how it is written: share, number or signed."""
+    a, b = pair.a, pair.b
     versus = next((against for against in comparison.versus if {against.model, against.people} == {a, b}), None)
     names = [oracle.name for oracle in comparison.study.raters]
     first, second = names.index(a), names.index(b)
-    counts: dict[int, int] = {}
-    for disagreement in comparison.disagreements:
-        if {disagreement.labels[first], disagreement.labels[second]} == {0, 1}:
-            counts[disagreement.feature] = counts.get(disagreement.feature, 0) + 1
+    counts = Counter(
+        disagreement.feature
+        for disagreement in comparison.disagreements
+        if {disagreement.labels[first], disagreement.labels[second]} == {0, 1}
+    )
     rows = []
     for place, (name, definition) in enumerate(comparison.study.features):
-        test = versus.test_each[place] if versus else None
-        verdict, style, winning = _replaces(test)
         rows.append(
-            FeatureRow(
-                place=place,
-                name=name,
-                definition=definition,
-                cells=_cells(pair.by_feature[place], comparison, (a, b), place),
-                verdict=verdict,
-                verdict_style=style,
-                winning=winning,
-                disagreements=counts.get(place, 0),
-            )
+            {
+                "place": place,
+                "name": name,
+                "definition": definition,
+                "cells": _cells(pair.by_feature[place], comparison, (a, b), place),
+                "verdict": _replaces(versus.test_each[place] if versus else None),
+                "disagreements": counts[place],
+            }
         )
     overall = _cells(pair.overall, comparison, (a, b), None)
     return {
@@ -326,7 +298,7 @@ def _cells(
         ("bias", found["bias"], "signed"),
     ]
     for quality in comparison.qualities:
-        right = quality.right if place is None else quality.right_each[place]
+        right = quality.right.overall if place is None else quality.right.by_feature[place]
         if quality.name in pair and right["accuracy"].defined:
             cells.append((f"{_short(quality.name, comparison)} right", right["accuracy"], "share"))
     reference = comparison.reference
@@ -339,7 +311,7 @@ def _cells(
 
 def _knows_nothing(quality: Quality, comparison: OracleComparison) -> bool:
     """Well calibrated is also who gives each feature's share of yes as the probability of every example."""
-    brier, blind = quality.right["Brier score"].value, comparison.reference.brier_without_looking
+    brier, blind = quality.right.overall["Brier score"].value, comparison.reference.brier_without_looking
     return brier is not None and blind is not None and brier >= blind > 0
 
 
@@ -364,13 +336,9 @@ def _replaces(test: Any) -> tuple[str, str, str]:
 def _ways(quality: Quality) -> dict[str, Any]:
     return {
         "quality": quality,
-        "rows": [
-            ("one vote", quality.single),
-            ("majority of all votes", quality.majority),
-            ("Dawid–Skene", quality.consensus),
-        ],
-        "scores": [(name, quality.right[name]) for name in SCORES],
-        "among": list(quality.among.items()),
+        "rows": [(COUNTED[way], estimate) for way, estimate in quality.accuracy.overall.items()],
+        "scores": [(name, quality.right.overall[name]) for name in SCORES],
+        "among": list(quality.among.overall.items()),
     }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from discovery import UNKNOWN
 from discovery.statistics import Estimate
-from reports.compare.advice import Advice
+from reports.compare.advice import Advice, Versus
 from reports.compare.comparison import OracleComparison
+from reports.compare.labels import MAJORITY
 from reports.compare.study import Rater, Reference
-from reports.compare.versus import Versus
 from reports.drawing import percent, plural, usd
 
 
@@ -26,10 +28,11 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
             + _beyond_chance(kappa)
         )
     for quality in comparison.qualities:
-        if quality.majority.defined:
+        right = quality.accuracy.overall[MAJORITY]
+        if right.defined:
             sentences.append(
-                f"{called(quality.name)} is right in {_share(quality.majority)} of its labels, measured against "
-                f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
+                f"{called(quality.name)} is right in {_share(right)} of its labels, measured against "
+                f"{comparison.reference.words}{_no_better(right, comparison.reference)}."
             )
     sentences += [
         sentence for rater in comparison.study.raters if (sentence := _never_varies(rater, comparison.reference))
@@ -42,7 +45,7 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
 def _beyond_chance(kappa: Estimate) -> str:
     if kappa.value is None:
         return f"how far beyond chance is not defined, for {kappa.reason}."
-    return f"beyond chance they agree by a kappa of {_number(kappa)}."
+    return f"beyond chance they agree by a kappa of {_with_interval(kappa, '{:.2f}'.format)}."
 
 
 def _never_varies(oracle: Rater, reference: Reference) -> str:
@@ -75,7 +78,8 @@ def _replacement(versus: Versus, people: str) -> str:
         return f"Whether {versus.model} may replace one of {people} is not defined: {test.reason}."
     wins = sum(against.won for against in test.against)
     verb = "may replace" if test.passes else "may not replace"
-    features = f"feature by feature, it may for {versus.may_replace} of {versus.tested}" if versus.tested else ""
+    verdicts = [found.passes for found in versus.test_each if found.passes is not None]
+    features = f"feature by feature, it may for {sum(verdicts)} of {len(verdicts)}" if verdicts else ""
     return (
         f"{versus.model} {verb} one of {people}: it holds its own against {wins} of {len(test.against)} people"
         f"{'; ' + features if features else ''} (alternative annotator test, ε = {test.epsilon:g})."
@@ -102,18 +106,9 @@ def _advised(advice: Advice) -> str:
 def _share(estimate: Estimate) -> str:
     if estimate.value is None:
         return f"a share that is not defined ({estimate.reason})"
-    interval = (
-        f" ({percent(estimate.low)} to {percent(estimate.high)})"
-        if estimate.low is not None and estimate.high is not None
-        else ""
-    )
-    return f"{percent(estimate.value)}{interval}"
+    return _with_interval(estimate, percent)
 
 
-def _number(estimate: Estimate) -> str:
-    interval = (
-        f" ({estimate.low:.2f} to {estimate.high:.2f})"
-        if estimate.low is not None and estimate.high is not None
-        else ""
-    )
-    return f"{estimate.value:.2f}{interval}"
+def _with_interval(estimate: Estimate, written: Callable[[float | None], str]) -> str:
+    known = estimate.low is not None and estimate.high is not None
+    return written(estimate.value) + (f" ({written(estimate.low)} to {written(estimate.high)})" if known else "")

@@ -55,7 +55,7 @@ def _rename(findings: Findings, arguments: dict[str, Any]) -> Change:
     place = place_of(findings, arguments["name"])
     old, new = findings.found[place], _free(findings, arguments["to"])
     after = _with(findings, {place: [replace(old, name=new, made=f"renamed from “{old.name}”")]})
-    return Change("rename", arguments, after, {new: _known(old)}, [], [])
+    return Change("rename", arguments, after, {new: old.labelled}, [], [])
 
 
 def _define(findings: Findings, arguments: dict[str, Any]) -> Change:
@@ -63,8 +63,8 @@ def _define(findings: Findings, arguments: dict[str, Any]) -> Change:
     old = findings.found[place]
     defined = replace(old, definition=arguments["definition"], made="redefined")
     if arguments.get("keep"):
-        return Change("define", arguments, _with(findings, {place: [defined]}), {old.name: _known(old)}, [], [])
-    asked = _labelled(old)
+        return Change("define", arguments, _with(findings, {place: [defined]}), {old.name: old.labelled}, [], [])
+    asked = (old.labels != UNKNOWN) | (old.vote_counts.votes > 0)
     defined = replace(defined, certificate=None)
     return _asking("define", arguments, findings, {place: [(defined, asked)]}, gone=[])
 
@@ -96,10 +96,9 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
         origins=_origins(merging),
         corrected={},  # they are found again by the origins
     )
-    gone = others
     new: dict[int, list[tuple[FoundFeature, NDArray[np.bool_]]]] = {place: [] for place in places}
     new[places[0]] = [(merged, yes & no)]
-    return _asking("merge", arguments, findings, new, gone)
+    return _asking("merge", arguments, findings, new, others)
 
 
 def merged_definition(definition: str, others: Sequence[str]) -> str:
@@ -164,7 +163,7 @@ def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
         made = f"merged with {', '.join(f'“{name}”' for name in others)}"
         merged = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
         new[place_of(findings, first)] = [merged]
-    kept = {feature.name: _known(feature) for features in new.values() for feature in features}
+    kept = {feature.name: feature.labelled for features in new.values() for feature in features}
     return Change("duplicates", {"into": into}, _with(findings, new), kept, [], gone)
 
 
@@ -249,7 +248,7 @@ def _asking(
                 corrected={row: correction for row, correction in feature.corrected.items() if not asked[row]},
             )
             cleared[place].append(blank)
-            kept[feature.name] = _known(blank)
+            kept[feature.name] = blank.labelled
             ids = [findings.ids[row] for row in np.flatnonzero(asked)]
             asks.append(LabelRequest(feature.name, feature.definition, ids))
     return Change(action, arguments, _with(findings, cleared), kept, asks, gone)
@@ -262,18 +261,9 @@ def _with(findings: Findings, new: dict[int, list[FoundFeature]]) -> Findings:
     return replace(findings, found=found)
 
 
-def _known(feature: FoundFeature) -> int:
-    return int((feature.labels != UNKNOWN).sum())
-
-
 def _of_them(feature: FoundFeature) -> str:
     counts = {"predicted": int(feature.predicted.sum()), "corrected by people": len(feature.corrected)}
     return "".join(f", {count:,} of them {source}" for source, count in counts.items() if count)
-
-
-def _labelled(feature: FoundFeature) -> NDArray[np.bool_]:
-    labelled: NDArray[np.bool_] = (feature.labels != UNKNOWN) | (feature.vote_counts.votes > 0)
-    return labelled
 
 
 def _origins(merging: Sequence[FoundFeature]) -> tuple[Origin, ...]:

@@ -43,7 +43,8 @@ class Correction:
     def effect_on(self, feature: FoundFeature) -> tuple[bool, int | None]:
         """Whether it concerns a feature, and its label there. A feature was corrected together with those that it was
         later merged with; of what lacks a feature the parts of that are lacking too."""
-        if not self.origins or not all(any(_begins(own, origin) for own in feature.origins) for origin in self.origins):
+        begun = {own[:length] for own in feature.origins for length in range(len(own) + 1)}
+        if not self.origins or not begun.issuperset(self.origins):
             return False, None
         exact = all(origin in feature.origins for origin in self.origins)
         return True, self.label if exact or self.label == 0 else None
@@ -251,10 +252,6 @@ def _same_labels(
         for example, name in wanted
         if correction.example == example and correction.effect_on(findings.found[place_of(findings, name)])[0]
     ]
-
-
-def _begins(path: Origin, start: Origin) -> bool:
-    return path[: len(start)] == start
 
 
 def _corrections(folder: Path, events: list[Event]) -> list[Correction]:

@@ -1,6 +1,5 @@
 """SVG and templates."""
 
-from reports.drawing.over_time import stems_over_time, steps_over_time
 from reports.drawing.svg import (
     BOTTOM,
     HEIGHT,
@@ -17,5 +16,7 @@ from reports.drawing.svg import (
     nice_ticks,
     share_bar,
     short,
+    stems_over_time,
+    steps_over_time,
 )
 from reports.drawing.template import ASSETS, FILTERS, percent, plural, render_template, unbroken, usd

@@ -55,8 +55,7 @@ class NewVersion:
 def write_history(folder: Path, table: LabelTable, new: NewVersion) -> None:
     """Provenance first: whoever finds a row finds where its labels come from."""
     version = f"version={table.table_schema.version}"
-    writers: dict[tuple[str, str], Callable[..., None]]
-    writers = {CELLS: _write_cells, ROWS: _write_rows}
+    writers: dict[tuple[str, str], Callable[..., None]] = {CELLS: _write_cells, ROWS: _write_rows}
     for (name, file_name), write in writers.items():
         path = folder / name / version / file_name
         path.parent.mkdir(parents=True, exist_ok=True)

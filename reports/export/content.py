@@ -80,11 +80,7 @@ class ExportContent:
         taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *marks}
         columns: dict[str, str] = {}
         for attribute in self.findings.attributes:
-            column = attribute.name
-            while column in taken:
-                column += " (attribute)"
-            taken.add(column)
-            columns[attribute.name] = column
+            columns[attribute.name] = untaken(attribute.name, {*taken, *columns.values()}, " (attribute)")
         return columns
 
     @cached_property
@@ -151,9 +147,9 @@ def column_names(findings: Findings, taken: Collection[str]) -> dict[str, str]:
     return columns
 
 
-def untaken(column: str, taken: Collection[str]) -> str:
+def untaken(column: str, taken: Collection[str], mark: str = " (feature)") -> str:
     while column in taken:
-        column += " (feature)"
+        column += mark
     return column
 
 

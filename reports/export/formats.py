@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discovery import as_dot, as_json
-from reports.export.annotation_tools import write_fiftyone, write_label_studio
 from reports.export.card import card_of
 from reports.export.content import ExportContent
-from reports.export.huggingface import write_imagefolder, write_parquet_with_content
+from reports.export.folders import write_fiftyone, write_imagefolder, write_label_studio, write_parquet_with_content
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
 from reports.run import SAME, Findings, RunError, check_replaceable, check_writable, replace_file, write_csv
@@ -23,44 +22,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Export:
-    content: ExportContent
-    folder: Path
-
-    @property
-    def of_images(self) -> bool:
-        return any(example.image is not None for example in self.content.examples.values())
+Write = Callable[[ExportContent, Path], Path]
 
 
-def _csv(name: str, table: Callable[[Export], pd.DataFrame]) -> Callable[[Export], Path]:
-    def write(export: Export) -> Path:
-        made = table(export)
-        return _file(export.folder / name, lambda file: write_csv(file, made))
+def _csv(name: str, table: Callable[[ExportContent], pd.DataFrame]) -> Write:
+    return lambda content, folder: _file(folder / name, lambda file: write_csv(file, table(content)))
+
+
+def _parquet(name: str, table: Callable[[ExportContent], pd.DataFrame]) -> Write:
+    def write(content: ExportContent, folder: Path) -> Path:
+        return _file(folder / name, lambda file: table(content).to_parquet(file, index=False), binary=True)
 
     return write
 
 
-def _parquet(name: str, table: Callable[[Export], pd.DataFrame]) -> Callable[[Export], Path]:
-    def write(export: Export) -> Path:
-        made = table(export)
-        return _file(export.folder / name, lambda file: made.to_parquet(file, index=False), binary=True)
-
-    return write
+def _text(name: str, text: Callable[[ExportContent], str]) -> Write:
+    return lambda content, folder: _file(folder / name, lambda file: file.write(text(content)))
 
 
-def _jsonl(export: Export) -> Path:
-    rows = json_rows(export.content)
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return _file(export.folder / "labels.jsonl", lambda file: file.write(text))
+def _lines(content: ExportContent) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in json_rows(content))
 
 
-def _text(path: Path, text: str) -> Path:
-    return _file(path, lambda file: file.write(text + "\n"))
-
-
-def _folder(name: str) -> Callable[[Export], Path]:
-    return lambda export: FOLDERS[name](export.content, export.folder / name)
+def _folder(name: str) -> Write:
+    return lambda content, folder: FOLDERS[name](content, folder / name)
 
 
 def _file(path: Path, write: Callable[[Any], object], *, binary: bool = False) -> Path:
@@ -68,7 +53,7 @@ def _file(path: Path, write: Callable[[Any], object], *, binary: bool = False) -
     return path
 
 
-FOLDERS: dict[str, Callable[[ExportContent, Path], Path]] = {
+FOLDERS: dict[str, Write] = {
     "imagefolder": partial(write_imagefolder, metadata="csv"),
     "imagefolder-parquet": partial(write_imagefolder, metadata="parquet"),
     "huggingface": write_parquet_with_content,
@@ -76,18 +61,18 @@ FOLDERS: dict[str, Callable[[ExportContent, Path], Path]] = {
     "fiftyone": write_fiftyone,
 }
 NEED_IMAGES = {"imagefolder", "imagefolder-parquet", "fiftyone"}
-FORMATS: dict[str, Callable[[Export], Path]] = {
-    "wide-parquet": _parquet("wide.parquet", lambda export: wide_table(export.content)),
-    "wide-csv": _csv("wide.csv", lambda export: wide_table(export.content)),
-    "tidy-parquet": _parquet("tidy.parquet", lambda export: tidy_table(export.content.findings)),
-    "tidy-csv": _csv("tidy.csv", lambda export: tidy_table(export.content.findings)),
-    "jsonl": _jsonl,
+FORMATS: dict[str, Write] = {
+    "wide-parquet": _parquet("wide.parquet", wide_table),
+    "wide-csv": _csv("wide.csv", wide_table),
+    "tidy-parquet": _parquet("tidy.parquet", lambda content: tidy_table(content.findings)),
+    "tidy-csv": _csv("tidy.csv", lambda content: tidy_table(content.findings)),
+    "jsonl": _text("labels.jsonl", _lines),
     **{name: _folder(name) for name in FOLDERS},
-    "features": _csv("features.csv", lambda export: export.content.findings.provenance_table()),
-    "card": lambda e: _file(e.folder / "README.md", lambda file: file.write(card_of(e.content))),
-    "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(e.content.findings.tree()), indent=2)),
-    "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(e.content.findings.tree())),
-    "doubtful": _csv("doubtful.csv", lambda e: doubtful_table(e.content.findings, e.content.examples)),
+    "features": _csv("features.csv", lambda content: content.findings.provenance_table()),
+    "card": _text("README.md", card_of),
+    "tree-json": _text("tree.json", lambda content: json.dumps(as_json(content.findings.tree()), indent=2) + "\n"),
+    "tree-dot": _text("tree.dot", lambda content: as_dot(content.findings.tree()) + "\n"),
+    "doubtful": _csv("doubtful.csv", lambda content: doubtful_table(content.findings, content.examples)),
 }
 
 ONLY, WITHOUT = ("interesting", "distinct"), ("doubtful", "duplicates")  # marks by which features are chosen
@@ -123,16 +108,17 @@ def export_run(
     content = ExportContent(
         run, _selected(run.findings, only, without), examples, read_metadata(dataset) if dataset else None
     )
-    export = Export(content, folder or run.folder / "export")
-    if not export.of_images and not everything and NEED_IMAGES & set(wanted):
+    into = folder or run.folder / "export"
+    of_images = any(example.image is not None for example in examples.values())
+    if not of_images and not everything and NEED_IMAGES & set(wanted):
         unfit = min(NEED_IMAGES & set(wanted))
         raise RunError(f"{unfit} is for images, and this data set has texts: choose huggingface or wide-parquet")
-    left_out = (set(FOLDERS) if dataset is None else set()) | (set() if export.of_images else NEED_IMAGES)
+    left_out = (set(FOLDERS) if dataset is None else set()) | (set() if of_images else NEED_IMAGES)
     fit = [name for name in wanted if name not in left_out]
     for name in FOLDERS.keys() & set(fit):
-        check_replaceable(export.folder / name)
-    check_writable(export.folder)
-    return [FORMATS[name](export) for name in fit]
+        check_replaceable(into / name)
+    check_writable(into)
+    return [FORMATS[name](content, into) for name in fit]
 
 
 def _selected(findings: Findings, only: Sequence[str], without: Sequence[str]) -> Findings:

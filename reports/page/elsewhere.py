@@ -31,13 +31,10 @@ def markdown_of(findings: Findings, dataset: Dataset, lines: Iterable[str], curv
 
 
 def _row(found: FoundFeature, examples: list[Example | None]) -> str:
-    pictures = [f"![]({_data_url(picture)})" for picture in thumbnails(examples, SIDE) if picture] if examples else []
+    thumbs = thumbnails(examples, SIDE) if examples else []
+    pictures = [f"![](data:{MIME};base64,{picture})" for picture in thumbs if picture]
     share = f"{found.positives:,} of {found.labelled:,}"
     return f"| {plain_markdown(found.name)} | {plain_markdown(found.definition)} | {share} | {' '.join(pictures)} |"
-
-
-def _data_url(picture: str) -> str:
-    return f"data:{MIME};base64,{picture}"
 
 
 def plain_markdown(text: str) -> str:

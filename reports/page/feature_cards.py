@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind
 from reports.drawing import percent, plural, share_bar
-from reports.page.truth import AgainstTruth, MatchedAttribute
+from reports.page.truth import AgainstTruth
 from reports.run import COMPLEMENT, KNOWN, MICRO, SAME, AnsweredComparison, Findings, FoundFeature
 from sources import Example
 
 CANDIDATE_PAIRS = 200
+
+
+Show = Callable[..., "CardExample"]  # of a row, a feature, and whether the votes contradict the row's side
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,12 @@ def minimal_pairs(
         if a in used or b in used:
             continue
         used |= {a, b}
-        pairs.append(MinimalPair(a, b, _differing(matrix, a, b, feature)))
+        known = (matrix[:, a] != UNKNOWN) & (matrix[:, b] != UNKNOWN)
+        differing = np.flatnonzero(known & (matrix[:, a] != matrix[:, b])).tolist()
+        pairs.append(MinimalPair(a, b, [other for other in differing if other != feature]))
         if len(pairs) == wanted:
             break
     return pairs
-
-
-def _differing(matrix: NDArray[np.int8], a: int, b: int, feature: int) -> list[int]:
-    known = (matrix[:, a] != UNKNOWN) & (matrix[:, b] != UNKNOWN)
-    return [row for row in np.flatnonzero(known & (matrix[:, a] != matrix[:, b])).tolist() if row != feature]
 
 
 EXAMPLES_PER_SIDE = 12  # examples of either side in a card
@@ -91,158 +90,96 @@ class CardExample:
     predicted: float | None = None  # how probable yes was, where the label is not the oracle's
 
 
-@dataclass(frozen=True)
-class Pair:
-    having: CardExample
-    lacking: CardExample
-    differing: list[str]
+def card_example(
+    findings: Findings,
+    examples: Sequence[Example | None],
+    places: Mapping[int, int],
+    row: int,
+    found: FoundFeature,
+    contradicted: bool = False,
+) -> CardExample:
+    """`places` are those of the examples that the page carries, by row."""
+    example = examples[row]
+    text = (example.text if example else None) or ""
+    return CardExample(
+        place=places.get(row, -1),
+        name=findings.ids[row],
+        text=text,
+        pictured=not text or (example is not None and example.image is not None),
+        contradicted=contradicted,
+        predicted=float(found.probability[row]) if found.predicted[row] else None,
+    )
 
 
-@dataclass(frozen=True)
-class FeatureCard:
-    order: int
-    found: FoundFeature
-    question: str
-    having: list[CardExample]
-    lacking: list[CardExample]
-    yes: int
-    no: int
-    unknown: int
-    bar: Markup
-    positives: list[CardExample]
-    negatives: list[CardExample]
-    pairs: list[Pair]
-    votes: int
-    voted_twice: int  # examples with two votes or more
-    unanimous: int  # of these
-    abstained: int
-    doubtful_labels: int
-    predicted: int  # labels that are not the oracle's
-    predicted_yes: int  # of these
-    marks: list[tuple[str, str]] = field(default_factory=list)  # style and words
-    truth: MatchedAttribute | None = None
-
-    @property
-    def share(self) -> float:
-        return self.yes / max(self.yes + self.no, 1)
-
-    @property
-    def usd(self) -> float:
-        return self.found.cost / MICRO
-
-
-class CarriedExamples:
-    """Places the examples that the page carries; an example that it does not carry has place -1."""
-
-    def __init__(self, names: list[str], examples: Sequence[Example | None], rows: NDArray[np.intp]) -> None:
-        self._names, self._examples = names, examples
-        self._place = {int(row): place for place, row in enumerate(rows)}
-        self._row_of = {name: row for row, name in enumerate(names)}
-
-    def row(self, name: str) -> int | None:
-        return self._row_of.get(name)
-
-    def show(self, row: int, of: FoundFeature, contradicted: bool = False) -> CardExample:
-        example = self._examples[row]
-        text = (example.text if example else None) or ""
-        return CardExample(
-            place=self._place.get(row, -1),
-            name=self._names[row],
-            text=text,
-            pictured=not text or (example is not None and example.image is not None),
-            contradicted=contradicted,
-            predicted=float(of.probability[row]) if of.predicted[row] else None,
-        )
-
-    def carries(self, row: int) -> bool:
-        return row in self._place
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureCards:
-    """All features of a run, and the examples that the page carries."""
-
-    findings: Findings
-    gallery: CarriedExamples
-    carried: NDArray[np.intp]
-    truth: AgainstTruth | None
-
-    def all(self) -> list[FeatureCard]:
-        return [
-            self._feature_card(number, interesting, distinct)
-            for number, (interesting, distinct) in enumerate(self.findings.marks)
-        ]
-
-    @cached_property
-    def _labelled(self) -> NDArray[np.bool_]:
-        return self.findings.labelled
-
-    @cached_property
-    def _in_page(self) -> NDArray[np.int8]:
-        return self.findings.matrix[:, self.carried]
-
-    def _feature_card(self, number: int, interesting: bool, distinct: bool) -> FeatureCard:
-        found = self.findings.found[number]
-        vote_counts, labels = found.vote_counts, found.labels
-        yes, no = found.positives, found.labelled - found.positives
-        unknown = int((labels[self._labelled] == UNKNOWN).sum())
+def feature_cards(
+    findings: Findings, show: Show, carried: NDArray[np.intp], truth: AgainstTruth | None
+) -> list[dict[str, Any]]:
+    """What the template shows of each feature; pairs and strips are of the examples that the page carries."""
+    labelled, in_page = findings.labelled, findings.matrix[:, carried]
+    row_of = {name: row for row, name in enumerate(findings.ids)}
+    cards = []
+    for number, (found, (interesting, distinct)) in enumerate(zip(findings.found, findings.marks, strict=True)):
+        vote_counts, yes, no = found.vote_counts, found.positives, found.labelled - found.positives
+        unknown = int((found.labels[labelled] == UNKNOWN).sum())
         voted_twice = vote_counts.yes + vote_counts.no >= 2
-        having, lacking = _question(found, self.gallery)
-        return FeatureCard(
-            order=number + 1,
-            found=found,
-            question=ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
-            having=having,
-            lacking=lacking,
-            yes=yes,
-            no=no,
-            unknown=unknown,
-            bar=share_bar(yes, no, unknown),
-            positives=self._strip(number, 1),
-            negatives=self._strip(number, 0),
-            pairs=self._pairs(number),
-            votes=int(vote_counts.votes.sum()),
-            voted_twice=int(voted_twice.sum()),
-            unanimous=int((voted_twice & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
-            abstained=int(vote_counts.abstained.sum()),
-            doubtful_labels=int(found.doubtful.sum()),
-            predicted=int(found.predicted.sum()),
-            predicted_yes=int((found.predicted & (labels == 1)).sum()),
-            marks=_marks(found, interesting, distinct),
-            truth=self.truth.matches[number] if self.truth else None,
+        having, lacking = _question(found, row_of, show)
+        cards.append(
+            {
+                "order": number + 1,
+                "found": found,
+                "question": ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
+                "having": having,
+                "lacking": lacking,
+                "yes": yes,
+                "no": no,
+                "unknown": unknown,
+                "share": yes / max(yes + no, 1),
+                "bar": share_bar(yes, no, unknown),
+                "positives": [show(row, found) for row in _strip(carried, in_page[number] == 1)],
+                "negatives": [show(row, found) for row in _strip(carried, in_page[number] == 0)],
+                "pairs": [
+                    {
+                        "having": show(int(carried[pair.having]), found),
+                        "lacking": show(int(carried[pair.lacking]), found),
+                        "differing": [findings.found[other].name for other in pair.differing],
+                    }
+                    for pair in minimal_pairs(in_page, number, (found.doubtful | found.predicted)[carried])
+                ],
+                "votes": int(vote_counts.votes.sum()),
+                "voted_twice": int(voted_twice.sum()),  # examples with two votes or more
+                "unanimous": int((voted_twice & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
+                "abstained": int(vote_counts.abstained.sum()),
+                "doubtful_labels": int(found.doubtful.sum()),
+                "predicted": int(found.predicted.sum()),  # labels that are not the oracle's
+                "predicted_yes": int((found.predicted & (found.labels == 1)).sum()),
+                "usd": found.cost / MICRO,
+                "marks": _marks(found, interesting, distinct),  # style and words
+                "truth": truth.matches[number] if truth else None,
+            }
         )
-
-    def _pairs(self, number: int) -> list[Pair]:
-        found = self.findings.found[number]
-        doubtful = (found.doubtful | found.predicted)[self.carried]
-        return [
-            Pair(
-                self.gallery.show(int(self.carried[pair.having]), found),
-                self.gallery.show(int(self.carried[pair.lacking]), found),
-                [self.findings.found[other].name for other in pair.differing],
-            )
-            for pair in minimal_pairs(self._in_page, number, doubtful)
-        ]
-
-    def _strip(self, number: int, value: int) -> list[CardExample]:
-        """A few at random, the same on every writing."""
-        rows = self.carried[self._in_page[number] == value]
-        chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:EXAMPLES_PER_SIDE]
-        found = self.findings.found[number]
-        return [self.gallery.show(int(rows[place]), found) for place in sorted(chosen)]
+    return cards
 
 
-def _question(found: FoundFeature, gallery: CarriedExamples) -> tuple[list[CardExample], list[CardExample]]:
+def _strip(carried: NDArray[np.intp], chosen: NDArray[np.bool_]) -> list[int]:
+    """A few rows at random, the same on every writing."""
+    rows = carried[chosen]
+    places = np.random.default_rng(len(carried)).permutation(len(rows))[:EXAMPLES_PER_SIDE]
+    return [int(rows[place]) for place in sorted(places)]
+
+
+def _question(
+    found: FoundFeature, row_of: Mapping[str, int], show: Show
+) -> tuple[list[CardExample], list[CardExample]]:
     """The examples asked about: those said to have the feature, and those said to lack it."""
     asked = found.asked
     if asked is None:
         return [], []
-    rows = {name: row for name in (*asked.examples, *asked.without) if (row := gallery.row(name)) is not None}
+    rows = {name: row_of[name] for name in (*asked.examples, *asked.without) if name in row_of}
     having = asked.having or [name for name, row in rows.items() if found.labels[row] == 1]
     lacking = [name for name in rows if name not in having]
     return (
-        [gallery.show(rows[name], found, bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
-        [gallery.show(rows[name], found, bool(found.labels[rows[name]] == 1)) for name in lacking],
+        [show(rows[name], found, bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
+        [show(rows[name], found, bool(found.labels[rows[name]] == 1)) for name in lacking],
     )
 
 

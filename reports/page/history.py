@@ -33,18 +33,6 @@ class RunHistory:
     unusable: Sequence[int] = ()  # answers so far that were refused or unreadable
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """What the last questions brought, and at that rate the next feature. None where they brought nothing."""
-
-    questions: int
-    features: int
-    counting: int
-    unusable: int  # of these questions, those whose answer could not be used
-    questions_each: float | None
-    usd_each: float | None
-
-
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
     found = table[table["question"] != KNOWN]
@@ -72,38 +60,30 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     )
 
 
-@dataclass(frozen=True)
-class RunCost:
-    """In US dollars."""
-
-    total: float  # paid by all calls of this run
-    earlier: bool  # some of it before the last call
-    reused: float  # what answers that other runs had paid for cost these
-
-
-def cost_of(summary: RunSummary, history: RunHistory) -> RunCost:
-    worth, paid, total = history.usd[-1] if history.usd else 0.0, summary.cost_usd, summary.total_usd
-    return RunCost(
-        total=total, earlier=paid + ROUNDING < total, reused=worth - total if worth > total + ROUNDING else 0.0
-    )
+def cost_of(summary: RunSummary, history: RunHistory) -> dict[str, float]:
+    """In US dollars: what all calls of this run paid, and what answers that other runs had paid for cost these. Whether
+    some of it was paid before the last call."""
+    worth, total = history.usd[-1] if history.usd else 0.0, summary.total_usd
+    reused = worth - total if worth > total + ROUNDING else 0.0
+    return {"total": total, "earlier": summary.cost_usd + ROUNDING < total, "reused": reused}
 
 
-def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> Outlook | None:
-    """None before anything was asked."""
+def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> dict[str, float | None] | None:
+    """What the last questions brought, and at that rate the next feature, None where they brought nothing. None before
+    anything was asked."""
     asked = len(history.features)
     if not asked:
         return None
     last = min(recent, asked)
     features = _gain(history.features, last)
-    usd = _gain(history.usd, last)
-    return Outlook(
-        questions=last,
-        features=features,
-        counting=_gain(history.counting, last),
-        unusable=_gain(history.unusable, last) if history.unusable else 0,
-        questions_each=last / features if features else None,
-        usd_each=usd / features if features else None,
-    )
+    return {
+        "questions": last,
+        "features": features,
+        "counting": _gain(history.counting, last),
+        "unusable": _gain(history.unusable, last) if history.unusable else 0,  # answers that could not be used
+        "questions_each": last / features if features else None,
+        "usd_each": _gain(history.usd, last) / features if features else None,
+    }
 
 
 def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:
@@ -136,17 +116,8 @@ def _gain(totals: Sequence[Number], last: int) -> Number:
     return totals[-1] - (totals[-last - 1] if last < len(totals) else 0)
 
 
-@dataclass(frozen=True)
-class Aim:
-    """How well the features predict the target, question by question."""
-
-    score: TargetScore
-    unguided: TargetScore | None
-    drawing: Markup
-
-
-def aim_of(folder: Path, summary: RunSummary) -> Aim | None:
-    """None where the run had no target."""
+def aim_of(folder: Path, summary: RunSummary) -> dict[str, Any] | None:
+    """How well the features predict the target, question by question; None where the run had no target."""
     score = summary.target
     if score is None or not score.curve:
         return None
@@ -159,7 +130,8 @@ def aim_of(folder: Path, summary: RunSummary) -> Aim | None:
         lines.append(Series("unguided strategy", _questions(unguided.curve), unguided.curve, "other"))
     lines.append(Series("these features", _questions(score.curve), score.curve))
     title = f"{score.measure} on held-out examples against questions"
-    return Aim(score, unguided, curve(title, "questions", lines, start=0.5 if score.classes else 0.0))
+    drawing = curve(title, "questions", lines, start=0.5 if score.classes else 0.0)
+    return {"score": score, "unguided": unguided, "drawing": drawing}
 
 
 def lacks_unguided(folder: Path, summary: RunSummary, column: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,15 @@ from reports.curation import CuratedRun, checked_by_people, effective, read_log
 from reports.drawing import render_template
 from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from reports.page.correlations import heat_map, related, strongest
-from reports.page.feature_cards import CarriedExamples, FeatureCards, kinds_asked
+from reports.page.feature_cards import card_example, feature_cards, kinds_asked
 from reports.page.history import aim_of, cost_of, curves_of, history_of, outlook_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import (
-    AnsweredComparison,
     Findings,
     JsonPart,
     Rationale,
     RunError,
     RunFolder,
-    SkippedExample,
     names_of,
     public_source,
     read_reasons,
@@ -203,8 +202,10 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     truth = _truth(findings, dataset)
     history = history_of(run, findings)
     together = related(matrix[:, findings.labelled])
-    gallery = CarriedExamples(findings.ids, examples, carried)
-    columns, too_large = carried_columns(_columns(findings, dataset, carried))
+    places = {int(row): place for place, row in enumerate(carried)}
+    show = partial(card_example, findings, examples, places)
+    columns, left_out = carried_columns(_columns(findings, dataset, carried))
+    too_large = [f"The page does not carry columns whose values are too long for it: {', '.join(left_out)}."]
     catalogue = ExampleCatalogue(findings, texts, columns)
     return {
         "summary": run.summary,
@@ -217,7 +218,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
-        "cards": FeatureCards(findings, gallery, carried, truth).all(),
+        "cards": feature_cards(findings, show, carried, truth),
         "reasons": _reasons(run.folder),
         "history": history,
         "outlook": outlook_of(history),
@@ -230,9 +231,10 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "curation": effective(read_log(run.folder)),
         "kind": "texts" if any(texts) else "images",
         "noun": _noun(examples),
-        "gallery": gallery,
+        "show": show,
+        "places": places,
         "carried": len(carried),
-        "notices": [*_notices(findings, examples, carried, dataset, run), *_too_large(too_large)],
+        "notices": [*_notices(findings, examples, carried, dataset, run), *(too_large if left_out else [])],
         "data": script_json(browser_data(catalogue, findings, carried, pictures)),
         "pictures": script_json(pictures if any(pictures) else []),
         "asked_of": kinds_asked(findings.comparisons),
@@ -257,11 +259,6 @@ def _columns(findings: Findings, dataset: Dataset | None, carried: NDArray[np.in
     except DatasetError:
         table = None
     return browsed_columns(table, findings.attributes, findings.ids)
-
-
-def _too_large(columns: list[str]) -> list[str]:
-    named = ", ".join(columns)
-    return [f"The page does not carry columns whose values are too long for it: {named}."] if columns else []
 
 
 def _noun(examples: list[Example | None]) -> str:
@@ -341,32 +338,9 @@ def _reasons(folder: Path) -> dict[str, list[Rationale]]:
     return by_name
 
 
-@dataclass(frozen=True)
-class FeatureProblems:
-    feature: str
-    order: int
-    refused: int
-    unreadable: int
-    unknown: int  # labels that stay empty
-    reasons: list[tuple[str, int]]  # most frequent first
-
-
-@dataclass(frozen=True)
-class RunProblems:
-    """What did not go as it should: refusals, unreadable replies, questions without an answer, skipped rows."""
-
-    unusable: list[tuple[int, AnsweredComparison]]  # comparisons refused or unreadable, with their number
-    none: list[tuple[int, AnsweredComparison]]  # answered: nothing of the kind
-    repeated: list[tuple[int, AnsweredComparison]]  # answered with a feature that was known already
-    features: list[FeatureProblems]
-    left_out: list[SkippedExample]
-
-    @property
-    def anything(self) -> bool:
-        return bool(self.unusable or self.none or self.repeated or self.features or self.left_out)
-
-
-def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
+def problems_of(run: RunFolder, findings: Findings) -> dict[str, list[Any]]:
+    """What did not go as it should: comparisons with their number, features, and skipped rows. Answers that are
+    `repeated` named a feature that was known already."""
     names = set(run.found_features["name"])
     seen: set[str] = set()
     unusable, none, repeated = [], [], []
@@ -380,16 +354,24 @@ def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
                 repeated.append((number, answer))
             elif answer.feature is not None:
                 seen.add(answer.feature)
-    return RunProblems(unusable, none, repeated, _feature_problems(findings), run.summary.dataset.left_out)
+    return {
+        "unusable": unusable,
+        "none": none,
+        "repeated": repeated,
+        "features": _feature_problems(findings),
+        "left_out": run.summary.dataset.left_out,
+    }
 
 
-def _feature_problems(findings: Findings) -> list[FeatureProblems]:
+def _feature_problems(findings: Findings) -> list[dict[str, Any]]:
+    """Of features with refused or unreadable votes, or labels that stay unknown; the most frequent reasons first."""
     compared = findings.labelled
     affected = []
     for order, found in enumerate(findings.found, start=1):
         refused, unreadable = (int(found.vote_counts.cast[side].sum()) for side in (2, 3))
         unknown = 0 if found.look else int((found.labels[compared] == UNKNOWN).sum())
         if refused or unreadable or unknown:
-            reasons = sorted(found.vote_counts.notes.items(), key=lambda reason: -reason[1])
-            affected.append(FeatureProblems(found.name, order, refused, unreadable, unknown, reasons[:5]))
+            reasons = sorted(found.vote_counts.notes.items(), key=lambda reason: -reason[1])[:5]
+            counts = {"refused": refused, "unreadable": unreadable, "unknown": unknown}
+            affected.append({"feature": found.name, "order": order, "reasons": reasons, **counts})
     return affected

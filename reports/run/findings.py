@@ -203,25 +203,13 @@ class Findings:
         """The columns of features.csv."""
         import pandas as pd
 
-        marked = zip(self.found, self.marks, strict=True)
+        own = [name for name in FEATURE_COLUMNS if name not in ("order", "interesting", "distinct", "cost_usd")]
         rows = [
-            (
-                order,
-                feature.name,
-                feature.definition,
-                feature.question,
-                feature.examples,
-                feature.positives,
-                feature.labelled,
-                interesting,
-                distinct,
-                feature.consistent,
-                feature.twin,
-                feature.look,
-                feature.added_by,
-                feature.cost / MICRO,
+            {name: getattr(feature, name) for name in own}
+            | {"order": order, "interesting": interesting, "distinct": distinct, "cost_usd": feature.cost / MICRO}
+            for order, (feature, (interesting, distinct)) in enumerate(
+                zip(self.found, self.marks, strict=True), start=1
             )
-            for order, (feature, (interesting, distinct)) in enumerate(marked, start=1)
         ]
         return pd.DataFrame(rows, columns=list(FEATURE_COLUMNS))
 

@@ -141,7 +141,8 @@ def write_run(
     replace_file(folder / "features.csv", lambda file: write_csv(file, listed))
     replace_file(folder / "labels.csv", lambda file: write_csv(file, table))
     replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
-    replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
+    lines = (json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
+    replace_file(folder / "answers.jsonl", lambda file: file.writelines(lines))
     if predicted is not None:
         marked = pd.DataFrame(list(predicted), columns=list(PREDICTED_COLUMNS))
         replace_file(folder / PREDICTED, lambda file: write_csv(file, marked))
@@ -165,11 +166,6 @@ def nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
     import pandas as pd
 
     return pd.arrays.IntegerArray(values.copy(), values < 0)
-
-
-def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
-    for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def read_chances(folder: Path, summary: RunSummary, ids: list[str]) -> dict[str, Chances]:

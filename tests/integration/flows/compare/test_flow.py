@@ -49,9 +49,9 @@ def test_everybody_labels_the_same_features_on_the_same_examples(comparison: Ora
 
 def test_the_figures_are_those_of_the_errors_that_were_made(comparison: OracleComparison) -> None:
     model, people = comparison.qualities
-    assert model.single.value == pytest.approx(0.9, abs=0.05)
-    assert people.single.value == pytest.approx(0.8, abs=0.05)
-    assert model.majority.value == pytest.approx(0.9**3 + 3 * 0.9**2 * 0.1, abs=0.05)
+    assert model.accuracy.overall["one vote"].value == pytest.approx(0.9, abs=0.05)
+    assert people.accuracy.overall["one vote"].value == pytest.approx(0.8, abs=0.05)
+    assert model.accuracy.overall["majority"].value == pytest.approx(0.9**3 + 3 * 0.9**2 * 0.1, abs=0.05)
     assert comparison.reference.kind == "truth"
     assert comparison.versus[0].test.passes is True
     assert comparison.study.raters[1].usd == pytest.approx(0.01 * 3 * 60 * 5)
@@ -213,7 +213,7 @@ def test_one_oracle_alone_is_measured_against_the_truth(tmp_path: Path) -> None:
     dataset = make_world(tmp_path)
     found = compared(tmp_path, dataset, MODEL, features=feature_list(tmp_path / "f.csv"))
     assert found.pairs == []
-    assert found.qualities[0].consensus.value == pytest.approx(0.98, abs=0.04)
+    assert found.qualities[0].accuracy.overall["Dawid-Skene"].value == pytest.approx(0.98, abs=0.04)
 
 
 def test_two_oracles_are_compared_where_neither_truth_nor_people_tell_who_is_right(

@@ -31,7 +31,7 @@ def test_who_says_no_to_everything_is_reported_to_be_no_better_than_that(tmp_pat
     found = compared(tmp_path, world, write_votes(tmp_path / "never.csv", never), votes=1, comparisons=0)
     (said,) = [line for line in verdict_of(found) if "is right in" in line]
     assert "no better than giving each feature's more frequent label to every example" in said
-    assert found.reference.without_looking == pytest.approx(found.qualities[0].majority.value)
+    assert found.reference.without_looking == pytest.approx(found.qualities[0].accuracy.overall["majority"].value)
 
 
 def test_who_knows_is_not(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_votes_that_err_alike_are_reported(tmp_path: Path) -> None:
     ]
     oracles = (write_votes(tmp_path / "alike.csv", votes), "simulated?flip=0.2")
     found = compared(tmp_path, world, *oracles, features="hat; glasses; beard", votes=5, comparisons=0)
-    alike, alone = (one.right["errors in common"] for one in found.qualities)
+    alike, alone = (quality.right.overall["errors in common"] for quality in found.qualities)
     assert alike.value == pytest.approx(1.0)
     assert alone.value is not None
     assert alone.low is not None

@@ -62,8 +62,8 @@ def test_positives_are_counted_over_what_was_labelled(subset: Run) -> None:
     for row in table.itertuples():
         known = labels[row.name].dropna()
         assert (row.positives, row.labelled) == (known.sum(), len(known))
-    cards = {one.found.name: one for one in page_context(subset, None)["cards"]}
-    assert {name: (one.yes, one.yes + one.no) for name, one in cards.items()} == {
+    cards = {card["found"].name: card for card in page_context(subset, None)["cards"]}
+    assert {name: (card["yes"], card["yes"] + card["no"]) for name, card in cards.items()} == {
         str(row.name): (row.positives, row.labelled) for row in table.itertuples()
     }
 
@@ -106,7 +106,7 @@ def test_features_csv_has_the_twins(tmp_path: Path) -> None:
     assert len(pair) == 2
     earlier, later = sorted(pair, key=list(table.index).index)
     assert table.loc[later, "twin"] == f"complement of {earlier}"
-    marks = {one.found.name: one.marks for one in page_context(run, None)["cards"]}
+    marks = {card["found"].name: card["marks"] for card in page_context(run, None)["cards"]}
     assert ("plain", f"the opposite of “{earlier}”") in marks[later]
 
 

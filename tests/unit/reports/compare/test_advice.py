@@ -41,8 +41,7 @@ def advised(usd_of_people: float, truth_known: bool = True) -> Advice:
         seed=1,
         draws=100,
     )
-    [found] = advice(study, reference_of(study))
-    return found
+    return advice(study, reference_of(study), model, people)
 
 
 def test_people_with_a_price_and_a_known_truth_are_weighed_against_the_model() -> None:

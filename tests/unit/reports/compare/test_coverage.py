@@ -18,10 +18,10 @@ from tests.support.made_votes import annotated, made_truth
 WORKERS = [(0.95, 0.9), (0.7, 0.75), (0.6, 0.7), (0.65, 0.6), (0.9, 0.85)]
 SHARE, EXAMPLES, SEEDS = 0.4, 120, 200
 WAYS = {
-    "one vote": lambda one: one.single,
-    "majority": lambda one: one.majority,
-    "Dawid-Skene": lambda one: one.consensus,
-    "Brier score": lambda one: one.right["Brier score"],
+    "one vote": lambda quality: quality.accuracy.overall["one vote"],
+    "majority": lambda quality: quality.accuracy.overall["majority"],
+    "Dawid-Skene": lambda quality: quality.accuracy.overall["Dawid-Skene"],
+    "Brier score": lambda quality: quality.right.overall["Brier score"],
 }
 
 

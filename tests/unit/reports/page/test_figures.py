@@ -86,23 +86,23 @@ def test_the_outlook_is_the_rate_of_the_last_questions() -> None:
     history = RunHistory(found, found, [0.1] * 15, [0.5 * count for count in range(1, 16)])
     outlook = outlook_of(history, recent=5)
     assert outlook is not None
-    assert (outlook.questions, outlook.features) == (5, 2)
-    assert outlook.questions_each == 2.5
-    assert outlook.usd_each == pytest.approx(1.25)
+    assert (outlook["questions"], outlook["features"]) == (5, 2)
+    assert outlook["questions_each"] == 2.5
+    assert outlook["usd_each"] == pytest.approx(1.25)
     assert outlook_of(RunHistory([], [], [], [])) is None
 
 
 def test_without_a_new_feature_no_price_of_the_next_is_made_up() -> None:
     outlook = outlook_of(RunHistory([1, 1, 1], [1, 1, 1], [0.5] * 3, [1.0, 2.0, 3.0]), recent=2)
     assert outlook is not None
-    assert outlook.usd_each is None
-    assert outlook.unusable == 0
+    assert outlook["usd_each"] is None
+    assert outlook["unusable"] == 0
 
 
 def test_answers_that_could_not_be_used_are_counted_among_the_last_questions() -> None:
     outlook = outlook_of(RunHistory([1] * 4, [1] * 4, [0.5] * 4, [0.0] * 4, unusable=[0, 1, 2, 3]), recent=2)
     assert outlook is not None
-    assert (outlook.questions, outlook.unusable) == (2, 2)
+    assert (outlook["questions"], outlook["unusable"]) == (2, 2)
 
 
 @given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
