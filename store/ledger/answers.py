@@ -5,8 +5,11 @@ takes its place, the old one moves to `replaced_answers`, and both charges stay 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +30,6 @@ from store.ledger.books import (
     count_uses,
     locked_balance,
 )
-from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
 from store.packed.answers import count_packed, lookup_packed, note_packed_uses, packed_members, packed_times
 from store.packed.content import AnswerRecord
@@ -330,3 +332,27 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
         insert_new(connection, identities, rows)
         numbers = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     return numbers
+
+
+KEY_LENGTH, PREFIX_LENGTH = 64, 16  # hexadecimal digits in all, and those that digest the example
+
+
+def identity_digest(oracle: str, identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([storable(oracle), dict(identity)], sort_keys=True).encode()).hexdigest()
+
+
+def ledger_key(content: Mapping[str, Any], digest: str) -> str:
+    """The key of a question with this content; `digest` is the SHA-256 of its oracle and content in hexadecimal."""
+    return key_prefix(content) + digest[: KEY_LENGTH - PREFIX_LENGTH]
+
+
+def key_prefix(content: Mapping[str, Any]) -> str:
+    """A digest of the example that is to be labelled, or of the first one that is compared."""
+    examples = content.get("example", content.get("examples"))
+    return _prefix_of(str(examples[0] if isinstance(examples, list) and examples else examples))
+
+
+@lru_cache(maxsize=1_024)
+def _prefix_of(example: str) -> str:
+    """The questions about one example come one after the other."""
+    return hashlib.sha256(example.encode("utf-8", "surrogatepass")).hexdigest()[:PREFIX_LENGTH]

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, cast, func, insert, or_, select, update
 
-from store.review.attention import MAX_CANDIDATES
 from store.review.items import ASKED, CHECK, CHECKED, DONE, EXPIRED, GIVEN, IS_RULING, LEASED, VOTE, items, votes
-from store.review.leases import LeasedQuestion, LeaseTerms, leased_question
+from store.review.leases import MAX_CANDIDATES, LeasedQuestion, LeaseTerms, leased_question
 from store.review.people import people
 from store.transactions import Repository, reads, writes
 

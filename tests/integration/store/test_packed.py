@@ -17,7 +17,7 @@ from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
 from store.ledger.answers import StoredAnswers
-from store.ledger.granting import ClaimTerms, Request
+from store.ledger.claims import ClaimTerms, Request
 from store.packed.answers import unpack
 from store.packed.claims import LEAST, NewClaim, PackTerms, all_packed_claims, claim_packs
 from store.packed.content import MOST
