@@ -41,7 +41,16 @@ from sqlalchemy import (
 )
 
 from store.errors import StoreUnavailable
-from store.ledger.books import CHARGE, Balance, Charge, add_to_balances, book, lock_free_scopes, locked_balance, reserve
+from store.ledger.books import (
+    LOCKED_CHARGES,
+    Balance,
+    Charge,
+    add_to_balances,
+    book,
+    lock_free_scopes,
+    locked_balance,
+    reserve,
+)
 from store.ledger.expiry import (
     IS_LIVE,
     LIVE_CLAIMS,
@@ -57,7 +66,6 @@ from store.packed.answers import packed_times, unpack
 from store.packed.claims import (
     PACKED_FENCE,
     NewClaim,
-    PackTerms,
     claim_packs,
     claimed_packed,
     group_labels,
@@ -241,7 +249,9 @@ def insert_claims(
         if fences[question.key] == PACKED_FENCE and question.replaces is None
     )
     packs = group_labels(new)
-    lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
+    lease = {"lease_seconds": terms.lease_seconds, "lease_until": terms.now + terms.lease_seconds}
+    common = {"run": run.run, "owner": terms.owner, "token": terms.token, "claimed_at": terms.now, **lease}
+    lost = claim_packs(connection, packs, common)
     together = {question.key for pack in packs for question in pack}
     single = [question for question in requests if question.key not in together]
     return (together - lost) | _insert_rows(connection, run, single, decided, terms, in_batches)
@@ -285,14 +295,6 @@ def _insert_rows(
 
 
 COLLECTABLE_SECONDS = 29 * 86_400.0  # providers delete the results of a batch after 30 days
-
-_OLD = (
-    select(*CHARGE)
-    .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(json_array()))
-    .order_by(charges.c.key, charges.c.fence)
-    .with_for_update(of=charges)
-)
 _RELEASED = values_table(key=Text, fence=BigInteger)
 _RELEASE = (
     update(charges)
@@ -332,7 +334,7 @@ def move_reservations(connection: Connection, collected: Mapping[str, InBatch], 
     another one it is given back, for here it was reserved anew."""
     if not collected:
         return
-    rows = connection.execute(_OLD, {"keys": sorted(collected)}).all()
+    rows = connection.execute(LOCKED_CHARGES, {"keys": sorted(collected)}).all()
     old = [
         question
         for question in map(Charge._make, rows)
@@ -378,13 +380,6 @@ _IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(json_array()), charg
 
 
 TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction
-
-
-class _Leaving(NamedTuple):
-    """Claims whose request is about to leave, and the most that is in doubt of each then."""
-
-    owner: str
-    in_doubt: Mapping[str, int]
 
 
 class Claims(RunRepository):
@@ -475,14 +470,14 @@ class Claims(RunRepository):
         those before it may have cost. A key that is not returned is another owner's by now: do not send it.
 
         Requests that leave at the same time are marked together, by the same statements."""
-        return self._leaving.put(_Leaving(owner, in_doubt))
+        return self._leaving.put((owner, in_doubt))
 
-    def _mark_together(self, requests: list[_Leaving]) -> list[set[str]]:
+    def _mark_together(self, requests: list[tuple[str, Mapping[str, int]]]) -> list[set[str]]:
         leaving: dict[str, dict[str, int]] = {}
-        for request in requests:
-            leaving.setdefault(request.owner, {}).update(request.in_doubt)
+        for owner, in_doubt in requests:
+            leaving.setdefault(owner, {}).update(in_doubt)
         marked = self._mark_leaving(leaving)
-        return [marked[request.owner] & request.in_doubt.keys() for request in requests]
+        return [marked[owner] & in_doubt.keys() for owner, in_doubt in requests]
 
     @writes
     def _mark_leaving(self, connection: Connection, leaving: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
