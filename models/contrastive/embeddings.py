@@ -139,15 +139,11 @@ class Embeddings:
             return self.images(examples)
         new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
         with self._lock:
-            self._store(new)
+            if self._file is None or not self._file.add(new):  # it cannot be written
+                self._images |= new
         for place in np.flatnonzero(~there).tolist():
             vectors[place] = new[digests[place]]
         return vectors
-
-    def _store(self, new: dict[str, NDArray[np.float32]]) -> None:
-        """In the file, or in memory where that cannot be written."""
-        if self._file is None or not self._file.add(new):
-            self._images |= new
 
     def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
         size = self._size()

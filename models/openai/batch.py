@@ -187,7 +187,10 @@ async def create_batch(
 
 async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
     """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
-    listed = [_listed(request) for request in requests]
+    listed = [
+        {"custom_id": request.custom_id, "questions": request.questions, "columns": request.columns}
+        for request in requests
+    ]
     await note(requests, UNSENT)
     creating = False
     try:
@@ -203,10 +206,6 @@ async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[B
     made = _id_of(reply, session)
     await note(requests, made)
     return made
-
-
-def _listed(request: BatchRequest) -> dict[str, Any]:
-    return {"custom_id": request.custom_id, "questions": request.questions, "columns": request.columns}
 
 
 async def _create(session: Session, file: str, questions: str) -> dict[str, Any]:
@@ -423,8 +422,9 @@ class _Collection:
 
     async def _take(self, sent: _Sent) -> str:
         """Emit the answers of a finished batch; of a running one return how far it is."""
-        noted = time.monotonic()
-        while (batch := await self._look(sent.id)).get("status") in RUNNING:
+        noted, client = time.monotonic(), self._session.client
+        look = partial(client.sdk.batches.with_raw_response.retrieve, sent.id)
+        while (batch := await client.fetch(look)).get("status") in RUNNING:
             if time.monotonic() > noted + NOTE_SECONDS:
                 await self._note_requests(sent.requests, sent.id)
                 noted = time.monotonic()
@@ -442,11 +442,6 @@ class _Collection:
         await all_of([self._read(sent, request, results.get(request.custom_id, {}), lost) for request in sent.requests])
         await self._note_requests(sent.requests, None)  # what it has not answered it has not charged
         return ""
-
-    async def _look(self, name: str) -> dict[str, Any]:
-        return await self._session.client.fetch(
-            partial(self._session.client.sdk.batches.with_raw_response.retrieve, name)
-        )
 
     async def _read(self, sent: _Sent, request: BatchRequest, result: dict[str, Any], lost: bool) -> None:
         ours = {
