@@ -104,8 +104,9 @@ _RENEW = (
     .where(any_of(votes.c.id), votes.c.lease_until < bindparam("until"))
     .values(lease_until=bindparam("until"))
 )
-_WHOSE = votes.c.person == bindparam("of_person")
-_TOUCH = update(votes).where(_WHOSE, _IS_LEASED).values(lease_until=bindparam("until"))
+_TOUCH = (
+    update(votes).where(votes.c.person == bindparam("of_person"), _IS_LEASED).values(lease_until=bindparam("until"))
+)
 HAS_FREE_SLOT = and_(
     _IS_OPEN, items.c.filled < items.c.votes, or_(items.c.deadline.is_(None), items.c.deadline > cast(_NOW, Double))
 )
@@ -230,11 +231,8 @@ def end_leases(connection: Connection, which: ColumnElement[bool]) -> None:
     ended = connection.execute(
         update(votes).where(which).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
     ).all()
-    free_slots(connection, [row.item for row in ended if row.purpose == VOTE])
-
-
-def free_slots(connection: Connection, numbers: Sequence[int]) -> None:
-    rows = [{"of": number} for number in sorted(numbers)]  # the same question may lose several slots
+    # The same question may lose several slots.
+    rows = [{"of": number} for number in sorted(row.item for row in ended if row.purpose == VOTE)]
     if rows:
         connection.execute(update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled - 1), rows)
 
