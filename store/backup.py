@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, TableClause, column, func, insert, select, table, text
+from sqlalchemy import Connection, Engine, column, func, insert, select, table, text
 
 from store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
 from store.errors import StoreError, explained
@@ -37,7 +38,8 @@ def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) 
     with reading, reading.begin(), target.execution_options(writes=True).begin() as writing:
         tables = [copied for copied in metadata.sorted_tables if copied is not version]
         plain = {copied.name: table(copied.name, *(column(part.name) for part in copied.columns)) for copied in tables}
-        total = sum(_count(reading, table) for table in plain.values())
+        counts = (select(func.count()).select_from(of_table) for of_table in plain.values())
+        total = sum(reading.execute(count).scalar_one() for count in counts)
         done = 0
         for copied in tables:
             raw = plain[copied.name]
@@ -48,10 +50,6 @@ def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) 
                 tell(done, total)
             if target.dialect.name == "postgresql" and "id" in copied.columns:
                 _advance_sequence(writing, copied.name)
-
-
-def _count(connection: Connection, of: TableClause) -> int:
-    return connection.execute(select(func.count()).select_from(of)).scalar_one()
 
 
 def _advance_sequence(connection: Connection, name: str) -> None:
@@ -101,7 +99,8 @@ def restore(path: Path, url: str, tell: Tell) -> None:
 def _open_backup(path: Path, part: Path, tell: Tell) -> None:
     """Copy the backup to a store of this version in which no claim is open."""
     library = sqlite_library()
-    with closing(library.connect(f"file:{_quoted(path)}?mode=ro", uri=True)) as source:
+    address = quote(os.fsencode(path.absolute()))
+    with closing(library.connect(f"file:{address}?mode=ro", uri=True)) as source:
         _copy_pages(source, part, tell)
     with Store.open(str(part)) as copy:
         with copy.engine.execution_options(writes=True).begin() as connection:
@@ -169,9 +168,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _quoted(path: Path) -> str:
-    from urllib.parse import quote
-
-    return quote(os.fsencode(path.absolute()))

@@ -63,7 +63,8 @@ def render(samples: Iterable[Sample]) -> str:
     """The text that Prometheus scrapes, and that node_exporter reads from a file."""
     grouped: dict[str, list[Sample]] = {}
     for sample in samples:
-        grouped.setdefault(_family(sample.metric), []).append(sample)
+        family = "request_seconds" if sample.metric.startswith("request_seconds_") else sample.metric
+        grouped.setdefault(family, []).append(sample)
     lines = []
     for family, (kind, help_text) in METRICS.items():
         if family in grouped:
@@ -125,10 +126,6 @@ def _of_queue(connection: Connection) -> Iterator[Sample]:
     waiting = {row.queue: row.waiting for row in connection.execute(query)}
     for name, count in (waiting or {"": 0}).items():
         yield Sample("review_queue_length", {"queue": name}, count)
-
-
-def _family(metric: str) -> str:
-    return "request_seconds" if metric.startswith("request_seconds_") else metric
 
 
 def _line(sample: Sample) -> str:

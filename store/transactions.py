@@ -192,7 +192,8 @@ class Transactions:
                     file.check()
                 return result
             except SQLAlchemyError as error:
-                if not was_cut and is_cut(error):  # perhaps this process was suspended: patience begins anew
+                is_cut = isinstance(error, DBAPIError) and error.connection_invalidated
+                if is_cut and not was_cut:  # perhaps this process was suspended: patience begins anew
                     was_cut, deadline = True, time.monotonic() + self._patience
                 if not is_retryable(error) or time.monotonic() + pause > deadline:
                     raise explained(self.name, error) from error
@@ -253,11 +254,6 @@ def is_transient(error: SQLAlchemyError) -> bool:
     if state is None:  # no server answered
         return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
     return state in _SERVER_DOWN | _SUSPENDED or state.startswith("08")
-
-
-def is_cut(error: SQLAlchemyError) -> bool:
-    """Whether a connection was lost inside a transaction, as that of a process that was suspended."""
-    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def clock_of(engine: Engine) -> Clock:

@@ -1,8 +1,7 @@
 """CLIP and SigLIP models."""
 
 from models.contrastive.domain import Domain
-from models.contrastive.embeddings import Embedder, batches, explained, opened_pictures
+from models.contrastive.embeddings import Embedder, Pixels, batches, explained, opened_pictures
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
-from models.contrastive.pixels import Pixels
 from models.contrastive.vector_file import VectorFile, Vectors, find_stored
 from models.contrastive.vocabulary import TEMPLATES, Phrase, read

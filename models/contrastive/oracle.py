@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,7 +280,10 @@ class ContrastiveOracle:
         seen: list[str] = []
         while len(named) < question.most:
             allowed = self._allowed(phrases, (*question.known, *question.exclude, *(new.feature.name for new in named)))
-            fit = self._best(question, odds, allowed)
+            if question.kind is Kind.GROUPS:
+                fit = best_between(odds, len(question.examples), allowed)
+            else:
+                fit = best_fit(odds, patterns_of(question), allowed)
             if fit is None:
                 nothing = "no phrase differs clearly between the groups"
                 seen.append(nothing if allowed.any() else "every phrase of the vocabulary is known or not wanted")
@@ -293,28 +297,11 @@ class ContrastiveOracle:
         if not named:
             return self._answer(question, Verdict.NONE, raw=raw)
         first, *more = named
-        answer = self._answer(question, Verdict.FEATURE, feature=first.feature, shown=first.shown, raw=raw)
-        return replace(answer, more=tuple(more))
+        named_first = {"feature": first.feature, "shown": first.shown}
+        return self._answer(question, Verdict.FEATURE, **named_first, more=tuple(more), raw=raw)
 
-    @staticmethod
-    def _best(question: Compare, odds: LogOdds, allowed: NDArray[np.bool_]) -> Fit | None:
-        if question.kind is Kind.GROUPS:
-            return best_between(odds, len(question.examples), allowed)
-        return best_fit(odds, patterns_of(question), allowed)
-
-    def _answer(
-        self,
-        question: Question,
-        verdict: Verdict,
-        *,
-        feature: Feature | None = None,
-        shown: tuple[int, ...] = (),
-        probability: float | None = None,
-        raw: str = "",
-        note: str = "",
-    ) -> Answer:
-        by = str(self.identity)
-        return Answer(question, verdict, by, feature, shown, probability=probability, raw=raw, note=note)
+    def _answer(self, question: Question, verdict: Verdict, **rest: Any) -> Answer:
+        return Answer(question, verdict, str(self.identity), **rest)
 
     def _phrases(self) -> list[Phrase]:
         """The phrases whose names the model understands."""

@@ -191,11 +191,8 @@ class LocalVlmOracle:
     def _prompt(self, question: Question) -> Prompt:
         model, _ = self._model()
         if not isinstance(question, Label):
-            return model.prompt(self._form(question).messages)
+            return model.prompt(single_form(question, self._brief).messages)
         return model.prompt(self._brief.added_to(yes_no_messages(question, feature_first=self.config.feature_first)))
-
-    def _form(self, question: Single) -> SingleForm:
-        return single_form(question, self._brief)
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
@@ -218,7 +215,7 @@ class LocalVlmOracle:
     def _ask_singles(self, singles: list[Single], ready: list[Prompt]) -> list[Answer]:
         """What cannot be read is asked once more, with what was wrong."""
         model, _ = self._model()
-        forms = [self._form(question) for question in singles]
+        forms = [single_form(question, self._brief) for question in singles]
         longest = self.config.max_new_tokens * max(-(-form.most_tokens // NAMED_TOKENS) for form in forms)
         replies = [[reply] for reply in model.generate(ready, longest)]
         answers = list(map(self._reading, singles, forms, replies))

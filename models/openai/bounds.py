@@ -64,8 +64,9 @@ class Bounds:
     @classmethod
     def of(cls, config: OpenAIConfig, abilities: Abilities) -> Bounds:
         """Raises UnknownPrice where the model's price is known neither to the table nor to the user."""
+        prices = {config.model: config.price} if config.price is not None else config.prices
         chat, decisions = (
-            tariff_of(config.model, base_url=config.base_url, prices=config.price_table, endpoint=endpoint)
+            tariff_of(config.model, base_url=config.base_url, prices=prices, endpoint=endpoint)
             for endpoint in ("chat", "decisions")
         )
         return cls(config, abilities, chat, decisions)

@@ -109,10 +109,6 @@ class OpenAIConfig:
         """Whose answers these are, for the identity: one name may be another model elsewhere."""
         return self.served_by or _server_of(self.url)
 
-    @property
-    def price_table(self) -> Mapping[str, Price]:
-        return {self.model: self.price} if self.price is not None else self.prices
-
 
 def _server_of(url: str) -> str:
     """Host, the port where it is not the usual one, and eight digits for a path other than /v1; no secret."""

@@ -167,7 +167,8 @@ def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:
 
 def _of_status(error: Any, config: OpenAIConfig) -> Exception:
     status, reason = error.status_code, _reason(error, config)
-    if status == 429 and _is_quota(error, reason):
+    is_quota = "insufficient_quota" in (error.code, error.type) or "exceeded your current quota" in reason
+    if status == 429 and is_quota:
         return ServerAway(f"the account at {config.host} has no quota left ({reason}): add credit and run again")
     if 300 <= status < 400:
         where = _target(error, config)
@@ -228,7 +229,3 @@ def _target(error: Any, config: OpenAIConfig) -> str:
     scheme, separator, rest = location.split("?")[0].rpartition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def _is_quota(error: Any, reason: str) -> bool:
-    return "insufficient_quota" in (error.code, error.type) or "exceeded your current quota" in reason

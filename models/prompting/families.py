@@ -10,7 +10,7 @@ from discovery.families import WordGroup, groups_by_words
 from models.oracle import SEVERAL, Answer, Choose, Family, Feature, NamedFeature, Verdict
 from models.prompting.feature_names import clean, name_problem
 from models.prompting.prompts import MATERIAL, Message, Part, example_parts, feature_json, letter, quoted, strict
-from models.prompting.replies import Reading, definition_problem, is_refusal, object_with, one_sentence, unreadable
+from models.prompting.replies import Reading, definition_problem, no_object, object_with, one_sentence, unreadable
 
 MOST_VALUES = 40  # of one attribute
 EXCLUSIVE = (
@@ -68,7 +68,7 @@ def family_schema(question: Family) -> dict[str, Any]:
 def parse_family(reply: str, question: Family) -> Reading:
     data = object_with(reply, ("found", "attribute"))
     if data is None:
-        return _no_object(reply, "keys found, attribute, definition, ordered and values")
+        return no_object(reply, "keys found, attribute, definition, ordered and values")
     if data.get("found") is False:
         return Reading(Verdict.NONE)
     name, definition = (clean(str(data.get(key) or "")) for key in ("attribute", "definition"))
@@ -136,7 +136,7 @@ def choose_schema(question: Choose) -> dict[str, Any]:
 def parse_choice(reply: str, question: Choose) -> Reading:
     data = object_with(reply, ("value",))
     if data is None:
-        return _no_object(reply, "key value")
+        return no_object(reply, "key value")
     number = data["value"]
     if isinstance(number, str) and number.strip().lstrip("-").isdecimal():
         number = int(number.strip()[:9])
@@ -147,12 +147,6 @@ def parse_choice(reply: str, question: Choose) -> Reading:
             place = _shown_values(question)[number - 1]
             return Reading(Verdict.FEATURE, question.values[place], (place,))
     return unreadable(f'"value" must be a number from -1 to {len(question.values)}')
-
-
-def _no_object(reply: str, keys: str) -> Reading:
-    if is_refusal(reply):
-        return Reading(Verdict.REFUSED, problem="the model declined to answer")
-    return unreadable(f"it holds no JSON object with the {keys}")
 
 
 def _numbered(title: str, features: tuple[Feature, ...]) -> str:

@@ -52,10 +52,7 @@ def parse_feature(reply: str, question: Compare) -> Reading:
     asks_several = question.most > 1
     data = object_with(reply, ("features", "found", "name") if asks_several else ("found", "name"))
     if data is None:
-        if is_refusal(reply):
-            return Reading(Verdict.REFUSED, problem="the model declined to answer")
-        keys = "key features" if asks_several else "keys found, name, definition, have and lack"
-        return unreadable(f"it holds no JSON object with the {keys}")
+        return no_object(reply, "key features" if asks_several else "keys found, name, definition, have and lack")
     return _features(data, question) if asks_several and "features" in data else _feature(data, question)
 
 
@@ -76,13 +73,10 @@ def _features(data: dict[str, Any], question: Compare) -> Reading:
             named.append(NamedFeature(reading.feature, reading.shown))
     if named:
         rejected = "; ".join(dict.fromkeys(_rejected(reading) for reading in readings if reading.problem))
-        return Reading(Verdict.FEATURE, named[0].feature, named[0].shown, left_out(rejected), more=tuple(named[1:]))
+        problem = f"left out: {rejected}" if rejected else ""
+        return Reading(Verdict.FEATURE, named[0].feature, named[0].shown, problem, more=tuple(named[1:]))
     wrong = next((reading for reading in readings if reading.problem), None)
     return wrong or Reading(Verdict.NONE)
-
-
-def left_out(rejected: str) -> str:
-    return f"left out: {rejected}" if rejected else ""
 
 
 def _feature(data: dict[str, Any], question: Compare) -> Reading:
@@ -213,19 +207,15 @@ def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
             return "the feature must hold for all examples of the first group and for none of the others"
         return tuple(sorted(group))
     if question.kind is Kind.GROUPS:
-        return _group_members(have, asked, len(everyone))
+        has = np.array([place in have for place in range(len(everyone))])
+        if not differs_clearly(has[:asked], has[asked:]):
+            return '"have" must hold the letters of clearly more examples of one group than of the other'
+        return tuple(sorted(have))
     wanted = 2 if question.kind is Kind.TWO_OF_THREE else 1
     if len(have) != wanted:
         return f'"have" must hold the letters of exactly {wanted} of the {asked} examples'
     if lack and lack != everyone - have:
         return '"have" and "lack" must together name each example once'
-    return tuple(sorted(have))
-
-
-def _group_members(have: set[int], first: int, total: int) -> tuple[int, ...] | str:
-    has = np.array([place in have for place in range(total)])
-    if not differs_clearly(has[:first], has[first:]):
-        return '"have" must hold the letters of clearly more examples of one group than of the other'
     return tuple(sorted(have))
 
 
@@ -241,18 +231,20 @@ def unreadable(problem: str, name: str = "") -> Reading:
     return Reading(Verdict.UNREADABLE, problem=problem, named=name[:NAME_LIMIT])
 
 
+def no_object(reply: str, keys: str) -> Reading:
+    """Of a reply without an object that has these keys."""
+    if is_refusal(reply):
+        return Reading(Verdict.REFUSED, problem="the model declined to answer")
+    return unreadable(f"it holds no JSON object with the {keys}")
+
+
 def found_in(readings: Sequence[Reading]) -> dict[str, Any]:
-    """What an answer holds of the last of the readings."""
-    last = readings[-1]
-    named = {"feature": last.feature, "shown": last.shown, "more": last.more, "ordered": last.ordered}
-    return named | {"reason": last.reason, "quote": last.quote, "note": _note_of(readings)}
-
-
-def _note_of(readings: Sequence[Reading]) -> str:
-    """What was wrong with the last of the readings, or with those before it."""
+    """What an answer holds of the last of the readings; its note says what was wrong with it, or with those before."""
     *before, last = readings
     rejected = list(dict.fromkeys(_rejected(reading) for reading in before if reading.problem))
-    return last.problem or (f"asked again: {'; '.join(rejected)}" if rejected else "")
+    note = last.problem or (f"asked again: {'; '.join(rejected)}" if rejected else "")
+    named = {"feature": last.feature, "shown": last.shown, "more": last.more, "ordered": last.ordered}
+    return named | {"reason": last.reason, "quote": last.quote, "note": note}
 
 
 def _rejected(reading: Reading) -> str:

@@ -27,7 +27,7 @@ from models.prompting.prompts import (
     feature_json,
     strict,
 )
-from models.prompting.replies import Reading, is_refusal, object_with, parse_feature, truth_of
+from models.prompting.replies import Reading, no_object, object_with, parse_feature, truth_of, unreadable
 
 NO_BRIEF = Brief()
 NAMED_TOKENS = 300  # of a reply with a name and a definition
@@ -102,20 +102,18 @@ def parse_reason(reply: str, question: Why) -> Reading:
     """A text that is said to have the feature is quoted, unless a picture may show it."""
     data = object_with(reply, ("has", "reason"))
     if data is None:
-        if is_refusal(reply):
-            return Reading(Verdict.REFUSED, problem="the model declined to answer")
-        return _unreadable("it holds no JSON object with the keys has and reason")
+        return no_object(reply, "keys has and reason")
     has, reason, quote = truth_of(data.get("has")), data.get("reason"), data.get("quote") or ""
     if has is None or not isinstance(reason, str) or not isinstance(quote, str):
-        return _unreadable('"has" must be true or false, and the reason a text')
+        return unreadable('"has" must be true or false, and the reason a text')
     reason = clean(reason)
     if not any(character.isalpha() for character in reason) or len(reason) > REASON_LIMIT:
-        return _unreadable(f"the reason must be one sentence of at most {REASON_LIMIT} characters")
+        return unreadable(f"the reason must be one sentence of at most {REASON_LIMIT} characters")
     if sounds_like_an_instruction(reason):
-        return _unreadable("the reason is an instruction, not a description")
+        return unreadable("the reason is an instruction, not a description")
     problem = _quote_problem(quote, question, has=has)
     if problem:
-        return _unreadable(problem)
+        return unreadable(problem)
     return Reading(Verdict.YES if has else Verdict.NO, reason=reason, quote=quote)
 
 
@@ -127,7 +125,3 @@ def _quote_problem(quote: str, question: Why, *, has: bool) -> str:
     if text is None or quote not in text:
         return "the quote is not in the text: copy it letter by letter"
     return f"the quote is longer than {QUOTE_LIMIT} characters" if len(quote) > QUOTE_LIMIT else ""
-
-
-def _unreadable(problem: str) -> Reading:
-    return Reading(Verdict.UNREADABLE, problem=problem)

@@ -5,8 +5,11 @@ takes its place, the old one moves to `replaced_answers`, and both charges stay 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +18,7 @@ from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, in
 
 from store.errors import StoreError
 from store.ledger.books import (
-    CHARGE,
+    LOCKED_CHARGES,
     Balance,
     Change,
     Charge,
@@ -27,12 +30,11 @@ from store.ledger.books import (
     count_uses,
     locked_balance,
 )
-from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
 from store.packed.answers import count_packed, lookup_packed, note_packed_uses, packed_members, packed_times
 from store.packed.content import AnswerRecord
 from store.packed.keys import find_packed
-from store.packed.settle import Booking, prepare_packs, settle_packed
+from store.packed.settle import PreparedPack, prepare_packs, settle_packed
 from store.schema import (
     PAID,
     answer_checksum,
@@ -42,7 +44,6 @@ from store.schema import (
     json_text,
     json_value,
     replaced_answers,
-    runs,
     scopes,
     storable,
     uses,
@@ -50,6 +51,7 @@ from store.schema import (
 from store.sql import insert_new, json_array, or_nothing, values_table
 from store.transactions import reads, writes
 
+_COUNTED_BY_PACK = ("requests", "input_tokens", "output_tokens")
 _key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(json_array()))
@@ -80,13 +82,6 @@ _SETTLE = (
     .values({name: column for name, column in _SETTLED.c.items() if name not in ("key", "fence", "cost")})
     # One that was settled by hand while it was unknown stays booked beside the late answer.
     .values(state=PAID, settled_at=bindparam("at", type_=Double), cost=charges.c.cost + _SETTLED.c.cost)
-)
-_CHARGES = (
-    select(*CHARGE)
-    .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(json_array()))
-    .order_by(charges.c.key, charges.c.fence)
-    .with_for_update(of=charges)
 )
 _OLDER = (
     select(answers.c.id, answers.c.key, answers.c.answered_at)
@@ -147,10 +142,9 @@ class StoredAnswers(RunRepository):
         number_of = _numbered(connection, ordered)
         prepared = prepare_packs(connection, ordered, number_of)
         locked_balance(connection, run.scope)
-        settled, rest = settle_packed(connection, prepared, now)
-        _book_packs(connection, settled.bookings)
-        repeated = [*settled.repeated, *_record_rows(connection, rest, number_of, now)]
-        return _lookup(connection, repeated)
+        packs, repeated, rest = settle_packed(connection, prepared, now)
+        _book_packs(connection, packs)
+        return _lookup(connection, [*repeated, *_record_rows(connection, rest, number_of, now)])
 
     @writes
     def note_uses(self, connection: Connection, run_id: str, keys: Collection[str]) -> None:
@@ -190,15 +184,18 @@ def _lookup(connection: Connection, keys: Collection[str]) -> dict[str, dict[str
     return found | dict(connection.execute(_LOOKUP, {"keys": others}).tuples().all()) if others else found
 
 
-def _book_packs(connection: Connection, bookings: Iterable[Booking]) -> None:
+def _book_packs(connection: Connection, packs: Iterable[PreparedPack]) -> None:
+    """As many paid calls as there are answers, and a reservation less."""
     balances: dict[int, Balance] = {}
     totals: dict[Line, Counter[str]] = {}
-    for record in bookings:
-        change = Balance(spent=record.cost, reserved=-record.reserved, kept=record.answers)
-        balances[record.scope] = balances.get(record.scope, Balance()) + change
-        sums = {"paid_calls": record.answers, "paid": record.cost, "requests": record.requests}
-        sums |= {"input_tokens": record.input_tokens, "output_tokens": record.output_tokens}
-        totals.setdefault((record.run, record.oracle, record.kind), Counter()).update(sums)
+    for pack in packs:
+        claim, records, count = pack.claim, pack.records, len(pack.records)
+        cost = sum(record.cost for record in records)
+        change = Balance(spent=cost, reserved=-pack.reserved, kept=count)
+        balances[claim.scope] = balances.get(claim.scope, Balance()) + change
+        sums = {name: sum(getattr(record, name) for record in records) for name in _COUNTED_BY_PACK}
+        line = (claim.run, storable(records[0].oracle), storable(records[0].kind))
+        totals.setdefault(line, Counter()).update({"paid_calls": count, "paid": cost, **sums})
     book_sums(connection, balances, totals)
 
 
@@ -208,7 +205,8 @@ def _record_rows(
     """Keep and book answers in rows of their own; returns the keys of those that had been answered before."""
     if not ordered:
         return []
-    known = _charges_of(connection, ordered)
+    charged = connection.execute(LOCKED_CHARGES, {"keys": sorted({record.key for record in ordered})})
+    known = {(charge.key, charge.fence): charge for charge in map(Charge._make, charged)}
     changes = _settle(connection, ordered, known, now)
     rows = {record.key: _answer_row(record, number_of(record)) for record in reversed(ordered)}
     values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
@@ -239,7 +237,8 @@ def _settle(
                 f"answer {record.key} was never claimed under fence {record.fence}: claim a question before asking it"
             )
         if before.state != PAID:
-            settled.append(_settlement(record))
+            texts = {"oracle": storable(record.oracle), "kind": storable(record.kind)}
+            settled.append([texts[name] if name in texts else getattr(record, name) for name in _SETTLED_NAMES])
             changes.append((before, _paid(before, record)))
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
@@ -276,18 +275,6 @@ def _replace(connection: Connection, records: Sequence[AnswerRecord], now: float
             connection.execute(_REPLACE, of | new | {"new_checksum": answer_checksum(question, answer, record.cost)})
             replaced.add(key)
     return replaced
-
-
-def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:
-    """All charges of these questions, locked."""
-    rows = connection.execute(_CHARGES, {"keys": sorted({record.key for record in records})}).all()
-    return {(row.key, row.fence): Charge._make(row) for row in rows}
-
-
-def _settlement(record: AnswerRecord) -> list[Any]:
-    """In the order of the columns of _SETTLED."""
-    texts = {"oracle": storable(record.oracle), "kind": storable(record.kind)}
-    return [texts[name] if name in texts else getattr(record, name) for name in _SETTLED_NAMES]
 
 
 def _answer_row(record: AnswerRecord, identity: int) -> list[Any]:
@@ -330,3 +317,27 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
         insert_new(connection, identities, rows)
         numbers = dict(connection.execute(_IDENTITIES, wanted).tuples().all())
     return numbers
+
+
+KEY_LENGTH, PREFIX_LENGTH = 64, 16  # hexadecimal digits in all, and those that digest the example
+
+
+def identity_digest(oracle: str, identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([storable(oracle), dict(identity)], sort_keys=True).encode()).hexdigest()
+
+
+def ledger_key(content: Mapping[str, Any], digest: str) -> str:
+    """The key of a question with this content; `digest` is the SHA-256 of its oracle and content in hexadecimal."""
+    return key_prefix(content) + digest[: KEY_LENGTH - PREFIX_LENGTH]
+
+
+def key_prefix(content: Mapping[str, Any]) -> str:
+    """A digest of the example that is to be labelled, or of the first one that is compared."""
+    examples = content.get("example", content.get("examples"))
+    return _prefix_of(str(examples[0] if isinstance(examples, list) and examples else examples))
+
+
+@lru_cache(maxsize=1_024)
+def _prefix_of(example: str) -> str:
+    """The questions about one example come one after the other."""
+    return hashlib.sha256(example.encode("utf-8", "surrogatepass")).hexdigest()[:PREFIX_LENGTH]

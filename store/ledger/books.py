@@ -140,6 +140,14 @@ class Charge(NamedTuple):
 
 Change = tuple[Charge, Charge]  # as it was, and as it is now
 CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
+# All charges of some questions, locked.
+LOCKED_CHARGES = (
+    select(*CHARGE)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(charges.c.key.in_(json_array()))
+    .order_by(charges.c.key, charges.c.fence)
+    .with_for_update(of=charges)
+)
 _ADD = (
     update(cost_totals)
     .where(*(cost_totals.c[name] == bindparam(f"of_{name}") for name in ("run", "oracle", "kind")))

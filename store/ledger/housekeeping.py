@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from store.packed.answers import packed_replies, remove_packed_replies
+from store.packed.answers import RAW, contents_of, remove_packed_replies
 from store.schema import (
     answer_checksum,
     answers,
@@ -35,6 +35,7 @@ from store.schema import (
     json_value,
     metadata,
     packed_claims,
+    packed_keys,
     packs,
     replaced_answers,
     runs,
@@ -43,7 +44,6 @@ from store.schema import (
 from store.transactions import Repository, reads, writes
 
 PAGE = 1_000  # rows at a time
-RAW = "raw"  # the member of an answer that holds the reply as it came
 # What the tables are about, by the beginning of their names; the first that fits.
 KINDS = {
     "people": ("review_",),
@@ -95,11 +95,17 @@ class Housekeeping(Repository):
 
     @reads
     def _packed_page(self, connection: Connection, before: float, after: str) -> tuple[list[RawReply], str]:
-        found, last = packed_replies(connection, before, after)
-        return [
-            RawReply(table=packs.name, id=reply.pack, key=reply.key, answered_at=reply.answered_at, raw=reply.raw)
-            for reply in found
-        ], last
+        """Of answers whose keys follow, and the last key that was read; none at the end."""
+        query = (
+            select(packed_keys.c.key, packed_keys.c.pack, packed_keys.c.place, packs.c.answered_at)
+            .join(packs, packs.c.id == packed_keys.c.pack)
+            .where(packed_keys.c.key > bytes.fromhex(after), packs.c.answered_at < before)
+        )
+        rows = connection.execute(query.order_by(packed_keys.c.key).limit(PAGE)).all()
+        contents = contents_of(connection, (row.pack for row in rows))
+        found = ((row, contents[row.pack].member(RAW, row.place)) for row in rows if row.pack in contents)
+        replies = [RawReply(packs.name, row.pack, row.key.hex(), row.answered_at, raw) for row, raw in found if raw]
+        return replies, rows[-1].key.hex() if rows else ""
 
     @reads
     def _page(self, connection: Connection, table: Table, before: float, after: int) -> Sequence[Row[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from store.schema import (
     identities,
     json_text,
     json_value,
-    packed_keys,
     packed_uses,
     packs,
     question_forms,
@@ -73,27 +72,7 @@ _TAKE_OUT = (
     .values(gone=bindparam("now_gone"), cost=bindparam("cost_left"))
 )
 _FORMS = select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(json_array()))
-_INSERT = insert(packs)
 _FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(any_of(question_forms.c.id))
-
-
-class NewPack(NamedTuple):
-    """Answers that are to be kept under the number of their claim, or a new one."""
-
-    id: int
-    run: int
-    identity: int
-    kind: str
-    size: int
-    cost: int
-    content: bytes
-
-
-def store_packs(connection: Connection, new: Sequence[NewPack], now: float) -> None:
-    more = {"gone": 0, "answered_at": now}
-    rows = [pack._asdict() | more | {"checksum": checksum(pack.content)} for pack in new]
-    if rows:
-        connection.execute(_INSERT, rows)
 
 
 def form_of(question: Mapping[str, Any]) -> str:
@@ -235,7 +214,9 @@ def forms_of(connection: Connection, contents: Iterable[Content]) -> dict[int, d
 def unpack(connection: Connection, keys: Collection[str]) -> None:
     """Give answers that are packed, their charges and their uses rows of their own."""
     found = find_packed(connection, keys)
-    by_number = {row.id: Pack._make(row) for row in _locked_packs(connection, found.values())}
+    numbers = {"keys": sorted({at.pack for at in found.values()})}
+    locked = connection.execute(_PACKS_BY_ID.with_for_update(of=packs), numbers) if found else ()
+    by_number = {pack.id: pack for pack in map(Pack._make, locked)}
     contents = contents_of(connection, by_number)
     forms = forms_of(connection, contents.values())
     for number, pack in by_number.items():
@@ -254,11 +235,6 @@ def unpack(connection: Connection, keys: Collection[str]) -> None:
         }
         connection.execute(_TAKE_OUT, {"of_pack": number} | left)
         remove(connection, unpacked)
-
-
-def _locked_packs(connection: Connection, found: Iterable[PackPlace]) -> list[Any]:
-    numbers = sorted({at.pack for at in found})
-    return list(connection.execute(_PACKS_BY_ID.with_for_update(of=packs), {"keys": numbers})) if numbers else []
 
 
 def _charge(pack: Pack, key: str, answer: PackedAnswer) -> dict[str, Any]:
@@ -292,39 +268,13 @@ def _answer(pack: Pack, key: str, packed: PackedAnswer, forms: Mapping[int, Mapp
     return origin | {"question": question, "answer": answer, "cost": packed.cost, "checksum": summed}
 
 
-PAGE = 1_000
-RAW = "raw"
-_REPLIES = (
-    select(packed_keys.c.key, packed_keys.c.pack, packed_keys.c.place, packs.c.answered_at)
-    .join(packs, packs.c.id == packed_keys.c.pack)
-    .where(packed_keys.c.key > bindparam("after"), packs.c.answered_at < bindparam("before"))
-    .order_by(packed_keys.c.key)
-    .limit(PAGE)
-)
+RAW = "raw"  # the member of an answer that holds the reply as it came
 _LOCKED = select(packs.c.id, packs.c.content).where(any_of(packs.c.id)).order_by(packs.c.id).with_for_update()
 _REWRITE = (
     update(packs)
     .where(packs.c.id == bindparam("of_pack"))
     .values(content=bindparam("new_content"), checksum=bindparam("new_checksum"))
 )
-
-
-class PackedReply(NamedTuple):
-    """The raw text of an answer in a pack."""
-
-    pack: int
-    key: str
-    answered_at: float
-    raw: str
-
-
-def packed_replies(connection: Connection, before: float, after: str) -> tuple[list[PackedReply], str]:
-    """Raw replies that are older, of answers whose keys follow, and the last key that was read; none at the end."""
-    rows = connection.execute(_REPLIES, {"before": before, "after": bytes.fromhex(after)}).all()
-    contents = contents_of(connection, (row.pack for row in rows))
-    found = ((row, contents[row.pack].member(RAW, row.place)) for row in rows if row.pack in contents)
-    replies = [PackedReply(row.pack, row.key.hex(), row.answered_at, raw) for row, raw in found if raw]
-    return replies, rows[-1].key.hex() if rows else ""
 
 
 def remove_packed_replies(connection: Connection, keys: Iterable[str]) -> None:

@@ -69,16 +69,6 @@ class NewClaim(NamedTuple):
     is_sent: bool
 
 
-class PackTerms(NamedTuple):
-    """What the claims of one call have in common."""
-
-    run: int
-    owner: str
-    token: str
-    lease_seconds: float
-    now: float
-
-
 _JSON = {name: type_coerce(packed_claims.c[name], Text) for name in ("reserved", "in_doubt")}  # read by _claim
 _OTHERS = {"scope": runs.c.scope, **_JSON}
 _COLUMNS = tuple(_OTHERS[name] if name in _OTHERS else packed_claims.c[name] for name in PackedClaim._fields)
@@ -128,7 +118,6 @@ _REWRITE = (
     .where(packed_claims.c.id == bindparam("of_pack"))
     .values(keys=bindparam("of_keys"), reserved=bindparam("new_reserved"), in_doubt=bindparam("doubt"))
 )
-_INSERT = insert(packed_claims)
 _DELETE = delete(packed_claims).where(any_of(packed_claims.c.id))
 _NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens", "seconds"), 0)
 
@@ -148,8 +137,9 @@ def group_labels(claims: Iterable[NewClaim]) -> list[list[NewClaim]]:
     return found
 
 
-def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], terms: PackTerms) -> set[str]:
-    """Claim labels that nobody has claimed or answered; returns the keys of those that another process had first."""
+def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], common: Mapping[str, Any]) -> set[str]:
+    """Claim labels that nobody has claimed or answered; returns the keys of those that another process had first.
+    `common` are the run, owner, token and times of the claims, by column."""
     numbers = new_packs(connection, len(packs)) if packs else []
     numbered = list(zip(numbers, packs, strict=True))
     rows = [(claim.key, number, place) for number, pack in numbered for place, claim in enumerate(pack)]
@@ -164,9 +154,14 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
         if len(mine) < len(pack):
             move(connection, [(claim.key, number, place) for place, claim in enumerate(mine)])
         if mine:
-            written.append(_row(number, mine, terms))
+            amounts = {
+                "reserved": [claim.reserved for claim in mine],
+                "in_doubt": [claim.reserved if claim.is_sent else None for claim in mine],
+            }
+            keys = concat(claim.key for claim in mine)
+            written.append({"id": number, "oracle": mine[0].oracle, "kind": mine[0].kind, "keys": keys, **amounts})
     if written:
-        connection.execute(_INSERT, written)
+        connection.execute(insert(packed_claims), [{**row, **common} for row in written])
     return lost
 
 
@@ -179,23 +174,6 @@ def claimed_packed(connection: Connection, keys: Sequence[str]) -> set[str]:
     lost = add(connection, [(key, _NO_PACK, 0) for key in fitting])
     remove(connection, [key for key in fitting if key not in lost])
     return lost
-
-
-def _row(number: int, claims: Sequence[NewClaim], terms: PackTerms) -> dict[str, Any]:
-    return {
-        "id": number,
-        "run": terms.run,
-        "oracle": claims[0].oracle,
-        "kind": claims[0].kind,
-        "owner": terms.owner,
-        "token": terms.token,
-        "lease_seconds": terms.lease_seconds,
-        "lease_until": terms.now + terms.lease_seconds,
-        "claimed_at": terms.now,
-        "keys": concat(claim.key for claim in claims),
-        "reserved": [claim.reserved for claim in claims],
-        "in_doubt": [claim.reserved if claim.is_sent else None for claim in claims],
-    }
 
 
 def _with_charges(connection: Connection, keys: Sequence[str]) -> set[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert
 
-from store.packed.answers import NewPack, form_numbers, form_of, store_packs, unpack
+from store.packed.answers import form_numbers, form_of, unpack
 from store.packed.claims import (
     PACKED_FENCE,
     PackedClaim,
@@ -20,33 +20,13 @@ from store.packed.claims import (
     packed_claims_of,
     take_out,
 )
-from store.packed.content import AnswerRecord, encode
+from store.packed.content import AnswerRecord, checksum, encode
 from store.packed.keys import find_packed, move, new_packs
+from store.schema import packs as stored_packs
 from store.schema import storable
 
 
-class Booking(NamedTuple):
-    """What a pack changes in the books: as many paid calls as it has answers, and a reservation less."""
-
-    run: int
-    scope: int
-    oracle: str
-    kind: str
-    answers: int
-    reserved: int
-    cost: int
-    requests: int
-    input_tokens: int
-    output_tokens: int
-
-
-@dataclass(slots=True)
-class Settled:
-    bookings: list[Booking] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)  # are answered already
-
-
-class _PreparedPack(NamedTuple):
+class PreparedPack(NamedTuple):
     """Answers to some of the labels of a claim that fit one pack, and what the pack holds."""
 
     claim: PackedClaim
@@ -58,6 +38,15 @@ class _PreparedPack(NamedTuple):
     def is_whole(self) -> bool:
         return len(self.records) == len(self.claim.keys)
 
+    @property
+    def reserved(self) -> int:
+        """For these of the labels of the claim."""
+        if self.is_whole:
+            return sum(self.claim.reserved)
+        answered = {record.key for record in self.records}
+        prices = zip(self.claim.keys, self.claim.reserved, strict=True)
+        return sum(price for key, price in prices if key in answered)
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedPacks:
@@ -67,7 +56,7 @@ class PreparedPacks:
     identity_of: Callable[[AnswerRecord], int]
     forms: Mapping[str, int]
     claims: Mapping[int, PackedClaim]
-    packs: list[_PreparedPack]
+    packs: list[PreparedPack]
     others: list[AnswerRecord]  # which no pack can hold
 
 
@@ -102,34 +91,36 @@ def _prepared(
         ordered = _ordered(group, claims[number])
         of_questions = [forms[form_of(record.question)] for record in ordered]
         content = encode(ordered, [record.question["example"] for record in ordered], of_questions)
-        packs.append(_PreparedPack(claims[number], identity, ordered, content))
+        packs.append(PreparedPack(claims[number], identity, ordered, content))
     return PreparedPacks(records, identity_of, forms, claims, packs, others)
 
 
-def settle_packed(connection: Connection, prepared: PreparedPacks, now: float) -> tuple[Settled, list[AnswerRecord]]:
-    """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
+def settle_packed(
+    connection: Connection, prepared: PreparedPacks, now: float
+) -> tuple[list[PreparedPack], list[str], list[AnswerRecord]]:
+    """Keep those of the answers that can be packed; returns their packs, which are to be booked, the keys of those that
+    are answered already, and the other answers, whose claims have rows of their own by now."""
     if not lock_unchanged(connection, prepared.claims.values()):
         claims = packed_claims_of(connection, prepared.claims)
         prepared = _prepared(prepared.records, prepared.identity_of, prepared.forms, claims)
-    settled, rest = Settled(), list[AnswerRecord]()
+    repeated, rest = list[str](), list[AnswerRecord]()
     claimed = {key for claim in prepared.claims.values() for key in claim.keys} if prepared.others else set()
     answered = find_packed(connection, [record.key for record in prepared.others if record.key not in claimed])
     for record in prepared.others:
         if record.key in answered and record.fence == PACKED_FENCE:
-            settled.repeated.append(record.key)
+            repeated.append(record.key)
         else:
             rest.append(record)
     _make_rows(
         connection, prepared.claims, [record.key for record in rest if record.key in claimed or record.key in answered]
     )
-    if prepared.packs:
-        packs = prepared.packs
-        if rest or not all(pack.is_whole for pack in packs):  # what is left of a claim is written as it is by now
-            left = packed_claims_of(connection, prepared.claims)
-            packs = [pack._replace(claim=left[pack.claim.id]) for pack in packs]
+    packs = prepared.packs
+    if packs and (rest or not all(pack.is_whole for pack in packs)):  # what is left of a claim is written as it is now
+        left = packed_claims_of(connection, prepared.claims)
+        packs = [pack._replace(claim=left[pack.claim.id]) for pack in packs]
+    if packs:
         _store(connection, packs, now)
-        settled.bookings = [_booking(pack) for pack in packs]
-    return settled, rest
+    return packs, repeated, rest
 
 
 def _ordered(records: list[AnswerRecord], claim: PackedClaim) -> list[AnswerRecord]:
@@ -155,51 +146,22 @@ def _make_rows(connection: Connection, claimed: Collection[int], keys: Collectio
         unpack(connection, wanted)
 
 
-def _store(connection: Connection, packs: Sequence[_PreparedPack], now: float) -> None:
+def _store(connection: Connection, packs: Sequence[PreparedPack], now: float) -> None:
     """A pack of a whole claim takes its number, so that its keys lead to it already."""
     broken = sum(not pack.is_whole for pack in packs)
     fresh = iter(new_packs(connection, broken) if broken else ())
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
     for pack in packs:
         records, number = pack.records, pack.claim.id if pack.is_whole else next(fresh)
-        cost = sum(record.cost for record in records)
-        new.append(
-            NewPack(
-                id=number,
-                run=pack.claim.run,
-                identity=pack.identity,
-                kind=storable(records[0].kind),
-                size=len(records),
-                cost=cost,
-                content=pack.content,
-            )
-        )
+        row = {"id": number, "run": pack.claim.run, "identity": pack.identity, "kind": storable(records[0].kind)}
+        row |= {"size": len(records), "cost": sum(record.cost for record in records), "gone": 0, "answered_at": now}
+        new.append(row | {"content": pack.content, "checksum": checksum(pack.content)})
         if not pack.is_whole:
             moved += [(record.key, number, place) for place, record in enumerate(records)]
             ended[pack.claim.id].update(record.key for record in records)
-    store_packs(connection, new, now)
+    connection.execute(insert(stored_packs), new)
     if moved:
         move(connection, moved)
     delete_claims(connection, [pack.claim.id for pack in packs if pack.is_whole])
     for claim in {pack.claim.id: pack.claim for pack in packs if pack.claim.id in ended}.values():
         leave(connection, claim, ended[claim.id])
-
-
-def _booking(pack: _PreparedPack) -> Booking:
-    records, claim = pack.records, pack.claim
-    reserved = sum(claim.reserved)
-    if len(records) < len(claim.keys):
-        answered = {record.key for record in records}
-        reserved = sum(price for key, price in zip(claim.keys, claim.reserved, strict=True) if key in answered)
-    return Booking(
-        run=claim.run,
-        scope=claim.scope,
-        oracle=storable(records[0].oracle),
-        kind=storable(records[0].kind),
-        answers=len(records),
-        reserved=reserved,
-        cost=sum(record.cost for record in records),
-        requests=sum(record.requests for record in records),
-        input_tokens=sum(record.input_tokens for record in records),
-        output_tokens=sum(record.output_tokens for record in records),
-    )

@@ -1,23 +1,45 @@
 """The queue of questions for people: items, leases, votes, people."""
 
-from store.review.attention import page_of_checks
+from __future__ import annotations
+
 from store.review.items import (
     CHECKED,
     DATASET,
     EXEMPLARS,
     VOTE,
+    Items,
     ReviewQuestion,
     Standing,
     Vote,
+    Waits,
     digests_in,
     digests_shown,
 )
-from store.review.leases import LeasedQuestion, LeaseTerms
-from store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, unconfirmed
-from store.review.outlook import FINISHED, PAUSED, QueueOutlook
-from store.review.people import ADMIN, REVIEWER, REVOKED, WORKER, Invitation, Person
-from store.review.queue import Queue
-from store.review.records import QueueProgress
-from store.review.rulings import DisputedLabel
-from store.review.votes import MOST_PAID_SECONDS, UNSURE
-from store.review.withdrawals import Withdrawal
+from store.review.leases import LeasedQuestion, Leases, LeaseTerms, page_of_checks
+from store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, MTurk, unconfirmed
+from store.review.outlook import FINISHED, PAUSED, Outlooks, QueueOutlook
+from store.review.people import ADMIN, REVIEWER, REVOKED, WORKER, Invitation, People, Person
+from store.review.records import QueueProgress, Records
+from store.review.rulings import DisputedLabel, Rulings
+from store.review.training import Training
+from store.review.votes import MOST_PAID_SECONDS, UNSURE, Votes
+from store.review.withdrawals import Withdrawal, Withdrawals
+from store.transactions import Clock, Transactions
+
+
+class Queue:
+    """Questions, leases, votes and people. No acknowledged vote is lost, no person votes twice on a question, and no
+    question gets more votes than it needs, even if any process crashes at any point."""
+
+    def __init__(self, transactions: Transactions, clock: Clock) -> None:
+        self.items = Items(transactions, clock)
+        self.waits = Waits(transactions, clock)
+        self.leases = Leases(transactions, clock)
+        self.votes = Votes(transactions, clock)
+        self.outlooks = Outlooks(transactions, clock)
+        self.rulings = Rulings(transactions, clock)
+        self.training = Training(transactions, clock)
+        self.withdrawals = Withdrawals(transactions, clock)
+        self.people = People(transactions, clock)
+        self.records = Records(transactions, clock)
+        self.mturk = MTurk(transactions, clock)

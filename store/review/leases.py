@@ -15,6 +15,7 @@ from sqlalchemy import (
     Double,
     Row,
     Select,
+    Text,
     and_,
     bindparam,
     cast,
@@ -27,12 +28,26 @@ from sqlalchemy import (
     update,
 )
 
-from store.review.attention import PERSON, extras
-from store.review.items import ASKED, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review.items import (
+    ASKED,
+    CHECK,
+    CHECKED,
+    DONE,
+    EXPIRED,
+    GIVEN,
+    HELD,
+    LEASED,
+    OPEN,
+    REPEAT,
+    VOTE,
+    items,
+    votes,
+)
 from store.review.people import people
 from store.sql import any_of
 from store.transactions import Repository, reads, writes
 
+PERSON: BindParameter[Any] = bindparam("person")
 _NOW: BindParameter[Any] = bindparam("now")
 LONGEST_LEASE = 86_400.0  # seconds; a lease that ends later was written by a clock that was ahead
 
@@ -89,8 +104,9 @@ _RENEW = (
     .where(any_of(votes.c.id), votes.c.lease_until < bindparam("until"))
     .values(lease_until=bindparam("until"))
 )
-_WHOSE = votes.c.person == bindparam("of_person")
-_TOUCH = update(votes).where(_WHOSE, _IS_LEASED).values(lease_until=bindparam("until"))
+_TOUCH = (
+    update(votes).where(votes.c.person == bindparam("of_person"), _IS_LEASED).values(lease_until=bindparam("until"))
+)
 HAS_FREE_SLOT = and_(
     _IS_OPEN, items.c.filled < items.c.votes, or_(items.c.deadline.is_(None), items.c.deadline > cast(_NOW, Double))
 )
@@ -215,11 +231,8 @@ def end_leases(connection: Connection, which: ColumnElement[bool]) -> None:
     ended = connection.execute(
         update(votes).where(which).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
     ).all()
-    free_slots(connection, [row.item for row in ended if row.purpose == VOTE])
-
-
-def free_slots(connection: Connection, numbers: Sequence[int]) -> None:
-    rows = [{"of": number} for number in sorted(numbers)]  # the same question may lose several slots
+    # The same question may lose several slots.
+    rows = [{"of": number} for number in sorted(row.item for row in ended if row.purpose == VOTE)]
     if rows:
         connection.execute(update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled - 1), rows)
 
@@ -302,3 +315,71 @@ def _by_item(rows: Iterable[Row[Any]]) -> dict[int, set[int]]:
 
 def free_slot(taken: set[int], wanted: int) -> int | None:
     return next((slot for slot in range(wanted) if slot not in taken), None)
+
+
+MAX_CANDIDATES = 24
+
+
+def page_of_checks(queue: str, feature: str) -> str:
+    """Of attention checks that are entered by the name of a feature, whatever its definition, and perhaps before it is
+    found."""
+    return f"checks {queue} {' '.join(feature.casefold().split())}"
+
+
+def extras(
+    connection: Connection, person: int, chosen: Sequence[Row[Any]], shares: tuple[float, float], chance: float
+) -> list[tuple[Row[Any], str]]:
+    """Checks and repetitions to mix in among labels, each with its purpose: as many as their shares of the page say;
+    `chance` (0 to 1) rounds the fraction."""
+    if not chosen[0].page or "feature" not in chosen[0].question:
+        return []
+    checks, repeats = (_count(share * len(chosen), chance) for share in shares)
+    pages = [chosen[0].page, page_of_checks(chosen[0].queue, chosen[0].question["feature"][0])]
+    values = {"person": person, "on_pages": pages, "close_to": chosen[0].id}
+    extra: list[tuple[Row[Any], str]] = []
+    if checks:
+        extra += [(row, CHECKED) for row in connection.execute(_CHECKS, values | {"most": checks})]
+    if repeats:
+        del values["close_to"]
+        extra += [(row, REPEAT) for row in connection.execute(_REPEATS, values | {"most": repeats})]
+    return extra
+
+
+_SAME_PAGE = items.c.page.in_(bindparam("on_pages", expanding=True))
+_SEEN = select(votes.c.item).where(votes.c.person == PERSON, votes.c.state != EXPIRED)
+# Questions whose answer may be known, the closest ones only: a feature may have very many.
+_CANDIDATES = (
+    select(items.c.id, items.c.state)
+    .where(_SAME_PAGE, items.c.id.not_in(_SEEN))
+    .where(or_(items.c.state == CHECK, and_(items.c.state == DONE, items.c.given > 1)))
+    .order_by(items.c.state, func.abs(items.c.id - bindparam("close_to")))
+    .limit(bindparam(None, MAX_CANDIDATES, literal_execute=True))
+    .subquery()
+)
+_DISTINCT_ANSWERS = (
+    select(func.count(cast(votes.c.answer, Text).distinct()))
+    .where(votes.c.item == _CANDIDATES.c.id, votes.c.purpose == VOTE, votes.c.state == GIVEN)
+    .scalar_subquery()
+)
+# Questions of the page whose answer is known: first those given as checks, then those whose votes all agree.
+_CHECKS = (
+    select(*ASKED)
+    .join(_CANDIDATES, _CANDIDATES.c.id == items.c.id)
+    .where(or_(_CANDIDATES.c.state == CHECK, _DISTINCT_ANSWERS == 1))
+    .order_by(_CANDIDATES.c.state, func.abs(_CANDIDATES.c.id - bindparam("close_to")))
+    .limit(bindparam("most"))
+)
+_again = votes.alias("again")
+# Questions of the page that the person has answered once, the oldest first.
+_REPEATS = (
+    select(*ASKED)
+    .join(votes, votes.c.item == items.c.id)
+    .where(votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state == GIVEN, _SAME_PAGE)
+    .where(~exists().where(_again.c.item == items.c.id, _again.c.person == PERSON, _again.c.purpose == REPEAT))
+    .order_by(votes.c.answered_at)
+    .limit(bindparam("most"))
+)
+
+
+def _count(expected: float, chance: float) -> int:
+    return int(expected) + (chance < expected - int(expected))

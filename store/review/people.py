@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from store.errors import StoreError
 from store.schema import review_invitations, review_people, review_secrets
@@ -40,7 +40,6 @@ class Invitation:
 _INVITATIONS = select(invitations, people.c.name, people.c.role, people.c.is_editor).join(
     people, people.c.id == invitations.c.person
 )
-_ONE = _INVITATIONS.where(invitations.c.id == bindparam("number"))
 
 
 class People(Repository):
@@ -85,7 +84,7 @@ class People(Repository):
     @reads
     def invitation(self, connection: Connection, number: int) -> Invitation | None:
         """The invitation, whether it is still valid or not."""
-        row = connection.execute(_ONE, {"number": number}).one_or_none()
+        row = connection.execute(_INVITATIONS.where(invitations.c.id == number)).one_or_none()
         return None if row is None else _invitation(row, self._clock())
 
     @reads

@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, literal_column, or_, select
 
-from store.review.attention import PERSON
 from store.review.items import (
     CHECK,
     DATASET,
@@ -23,7 +22,7 @@ from store.review.items import (
     read_examples,
     votes,
 )
-from store.review.leases import is_available
+from store.review.leases import PERSON, is_available
 from store.review.people import people
 from store.transactions import Clock, Repository, Transactions, reads
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, cast, func, insert, or_, select, update
 
-from store.review.attention import MAX_CANDIDATES
 from store.review.items import ASKED, CHECK, CHECKED, DONE, EXPIRED, GIVEN, IS_RULING, LEASED, VOTE, items, votes
-from store.review.leases import LeasedQuestion, LeaseTerms, leased_question
+from store.review.leases import MAX_CANDIDATES, LeasedQuestion, LeaseTerms, leased_question
 from store.review.people import people
 from store.transactions import Repository, reads, writes
 
@@ -47,7 +46,7 @@ class Training(Repository):
         lease = {"person": person, "purpose": CHECKED, "slot": None, "state": LEASED, "shown_at": now}
         for row in _agreed(connection, person, terms)[:left]:
             values = lease | {"item": row.id, "lease_until": now + terms.lease_seconds, "seconds": 0.0, "cost": 0}
-            again = update(votes).where(_own(person), votes.c.item == row.id, votes.c.purpose == CHECKED)
+            again = update(votes).where(votes.c.person == person, votes.c.item == row.id, votes.c.purpose == CHECKED)
             if connection.execute(again.values(values)).rowcount == 0:
                 connection.execute(insert(votes).values(values))
         return self._leased(connection, person)
@@ -55,7 +54,7 @@ class Training(Repository):
     @reads
     def results(self, connection: Connection, person: int) -> list[TrainingResult]:
         """Of what the person sent last."""
-        given = and_(_own(person), votes.c.purpose == CHECKED, votes.c.state == GIVEN)
+        given = and_(votes.c.person == person, votes.c.purpose == CHECKED, votes.c.state == GIVEN)
         newest = (
             select(votes.c.submission).where(given).order_by(votes.c.answered_at.desc(), votes.c.id.desc()).limit(1)
         )
@@ -71,31 +70,22 @@ class Training(Repository):
 
     def _leased(self, connection: Connection, person: int) -> list[LeasedQuestion]:
         query = select(*_OF_TRAINING).join(items, items.c.id == votes.c.item)
-        query = query.where(_own(person), votes.c.purpose == CHECKED, votes.c.state == LEASED).order_by(items.c.digest)
-        return [leased_question(row) for row in connection.execute(query)]
-
-
-def _own(person: int) -> Any:
-    return votes.c.person == person
+        query = query.where(votes.c.person == person, votes.c.purpose == CHECKED, votes.c.state == LEASED)
+        return [leased_question(row) for row in connection.execute(query.order_by(items.c.digest))]
 
 
 def _agreed(connection: Connection, person: int, terms: LeaseTerms) -> Sequence[Row[Any]]:
     """Labels of one feature whose answer is known and that the person has not seen: of the feature with the most."""
-    seen = select(votes.c.item).where(_own(person), votes.c.state != EXPIRED)
-    query = select(*ASKED).where(items.c.kind == LABEL, items.c.id.not_in(seen))
+    seen = select(votes.c.item).where(votes.c.person == person, votes.c.state != EXPIRED)
+    query = select(*ASKED, items.c.state).where(items.c.kind == LABEL, items.c.id.not_in(seen))
     query = query.where(or_(items.c.state == CHECK, and_(items.c.state == DONE, items.c.given > 1)))
     if terms.queue is not None:
         query = query.where(items.c.queue == terms.queue)
     rows = connection.execute(query.order_by(items.c.id.desc()).limit(10 * MAX_CANDIDATES)).all()
     known = _verdicts(connection, [row.id for row in rows])
-    checks = set(
-        connection.execute(
-            select(items.c.id).where(items.c.id.in_([row.id for row in rows]), items.c.state == CHECK)
-        ).scalars()
-    )
     by_page: dict[str, list[Row[Any]]] = {}
     for row in rows:
-        if row.id in known or row.id in checks:
+        if row.id in known or row.state == CHECK:
             by_page.setdefault(row.page, []).append(row)
     return max(by_page.values(), key=len, default=[])
 

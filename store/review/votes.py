@@ -154,12 +154,7 @@ class Votes(Repository):
                 slot = free_slot(taken.get(row.item, set()), row.votes)
                 count_votes(connection, [row.item], skipped=-1, filled=1 if slot is not None else 0)
             state = LEASED if slot is not None or row.purpose != VOTE else EXPIRED
-            values = {
-                "state": state,
-                "slot": slot,
-                "shown_at": now,
-                "lease_until": now + terms.lease_seconds,
-            }
+            values = {"state": state, "slot": slot, "shown_at": now, "lease_until": now + terms.lease_seconds}
             connection.execute(update(votes).where(votes.c.id == row.id).values(**values, answered_at=None, cost=0))
         return ""
 

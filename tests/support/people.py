@@ -13,8 +13,8 @@ import numpy as np
 
 from discovery.families import groups_by_words
 from sources.dataset import Dataset
+from store.review import Queue
 from store.review.leases import LeasedQuestion, LeaseTerms
-from store.review.queue import Queue
 
 USUAL = LeaseTerms()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from store import Store
-from store.ledger.granting import are_known
+from store.ledger.claims import are_known
 from store.packed.settle import prepare_packs
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, record

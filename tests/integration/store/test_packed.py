@@ -17,9 +17,9 @@ from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError
 from store.ledger.answers import StoredAnswers
-from store.ledger.granting import ClaimTerms, Request
+from store.ledger.claims import ClaimTerms, Request
 from store.packed.answers import unpack
-from store.packed.claims import LEAST, NewClaim, PackTerms, all_packed_claims, claim_packs
+from store.packed.claims import LEAST, NewClaim, all_packed_claims, claim_packs
 from store.packed.content import MOST
 from store.schema import answers, charges, packed_claims, packed_keys, packs
 from tests.integration.conftest import Clock
@@ -173,7 +173,8 @@ def test_labels_that_another_process_has_claimed_and_given_back_meanwhile_are_no
     claim(store, LABELS[:1], owner="other")
     store.claims.release("other", LABELS[:1])
     new = [NewClaim(key, "crowd", "label", 0, False) for key in LABELS]
-    terms = PackTerms(1, "mine", "token", LEASE, 0.0)
+    lease = {"lease_seconds": LEASE, "lease_until": LEASE, "claimed_at": 0.0}
+    terms = {"run": 1, "owner": "mine", "token": "token", **lease}
     lost = store.transactions.write(lambda connection: claim_packs(connection, [new], terms))
     assert lost == (set(LABELS[:1]) if store.engine.dialect.name == "postgresql" else set())
 

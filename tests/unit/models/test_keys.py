@@ -32,7 +32,7 @@ from models.oracle import (
     Why,
 )
 from sources.dataset import Example, digest_of_content
-from store.ledger.keys import KEY_LENGTH, PREFIX_LENGTH
+from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
 
 TRICKY = [
     "",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from models.openai import batch_files, client
+from models.openai import batch, client
 from models.openai.client import RetriesExhausted
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
@@ -114,7 +114,7 @@ BY_EVERY_WAY = pytest.mark.parametrize(("oracle", "path"), PLACES, indirect=["or
 def test_a_reply_that_never_ends_is_left_at_its_deadline(
     odd_server: OddServer, oracle: OpenAIOracle, path: str, odd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_files, "UPLOAD_SECONDS", 1.0)
+    monkeypatch.setattr(batch, "UPLOAD_SECONDS", 1.0)
     odd_server.answers(path, odd)
     started = time.monotonic()
     ended = fault(oracle)

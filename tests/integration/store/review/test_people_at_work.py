@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from store import Store
+from store.review import Queue
 from store.review.items import ReviewQuestion
 from store.review.leases import LeaseTerms
-from store.review.queue import Queue
 from tests.integration.conftest import Clock
 
 YES, NO = {"verdict": "yes"}, {"verdict": "no"}

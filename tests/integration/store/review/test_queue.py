@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import select
 
 from store import Store, StoreError
+from store.review import Queue
 from store.review.items import ReviewQuestion, items
 from store.review.leases import LeasedQuestion, LeaseTerms
-from store.review.queue import Queue
 from tests.integration.conftest import Clock
 from tests.support.store_steps import SCOPE, begin, pay
 

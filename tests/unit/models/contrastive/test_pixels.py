@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from models.contrastive import SHIPPED
-from models.contrastive.pixels import Pixels
+from models.contrastive.embeddings import Pixels
 
 transformers: Any = import_module("transformers")
 SHAPES = ((24, 16), (16, 24), (7, 50), (200, 90))

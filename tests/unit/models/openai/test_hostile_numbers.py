@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from models.openai.batch_files import requests_of, results_of
+from models.openai.batch import requests_of, results_of
 from models.openai.chat import answers_by_position
 from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
