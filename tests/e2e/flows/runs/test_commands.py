@@ -233,13 +233,6 @@ def test_a_change_is_shown_first_and_done_only_when_sure(folder: Path, capsys: p
     assert after[first].isna().sum() == 0
 
 
-def test_a_budget_that_is_too_small_changes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = str(Run(folder).features["name"][3])
-    arguments = ["features", str(folder), "define", name, "as the table says", "--yes", "--budget", "0.005"]
-    assert "raise --budget" in error(capsys, *arguments)
-    assert not (folder / "curation.jsonl").exists()
-
-
 def test_without_asking_labels_stay_empty(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = str(Run(folder).features["name"][0])
     printed = said(capsys, "features", str(folder), "define", name, "in other words", "--no-ask", "--yes")

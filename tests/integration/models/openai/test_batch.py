@@ -51,16 +51,6 @@ def test_comparisons_do_not_wait_for_the_batch(server: FakeOpenAI) -> None:
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(expired=0.4, seed=1)
-    with oracle_of(server, labels_per_request=3, attempts=12) as oracle:
-        answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(server.batches.made) > 1
-    assert len(server.batches.made[1].lines) < len(server.batches.made[0].lines)
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-
-
 def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
     server.batches.manners = BatchManners(failing=1.0)
     with oracle_of(server, attempts=2) as oracle:
@@ -68,16 +58,6 @@ def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
     assert {answer.verdict for answer in answers} == {Verdict.UNREADABLE}
     assert {answer.note for answer in answers} == {"not reached in 2 batches"}
     assert len(server.batches.made) == 2
-
-
-def test_lines_that_cannot_be_read_are_asked_again_at_once(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(spoiled=0.5, seed=4)
-    with oracle_of(server, labels_per_request=4) as oracle:
-        answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(server.batches.made) == 1
-    assert server.count(CHAT) > 5
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_a_batch_that_takes_long_is_pending_and_collected_by_the_next_run(server: FakeOpenAI) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from reports.curation.events import read_events
 from reports.curation.log import read_log
-from tests.support.growing_worlds import World, night
+from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
 
@@ -95,15 +95,6 @@ def test_between_questions_whose_features_are_labelled_together_wishes_are_heede
     assert run.labels.drop(columns="id", errors="ignore").notna().all(axis=None), "what was named is labelled first"
 
 
-def test_a_question_that_comes_too_late_waits_until_the_run_goes_on(world: World) -> None:
-    chosen, ids = settings(world, queries=3), [*world.texts][:3]
-    late = discovered(chosen, {3: wishing(out_of(chosen), action="ask", examples=ids)})
-    assert late.summary.queries == 3
-    assert late.summary.steered == []
-    longer = discovered(settings(world, queries=5))
-    assert [list(one.examples) for one in longer.findings.comparisons][3] == ids
-
-
 def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
     kept = {"budget": "0.06"}
     poor = discovered(settings(world, **kept))
@@ -184,11 +175,3 @@ def test_a_target_is_scored_with_what_people_added_and_asked(tmp_path: Path) -> 
     assert run.summary.target is not None
     assert len(run.summary.target.curve) >= run.summary.queries
     assert run.summary.target.score > 0.9, "what was added predicts it"
-
-
-def test_an_enrichment_takes_what_was_added(world: World) -> None:
-    chosen, own = settings(world), unfound(world)
-    run = discovered(chosen, {2: wishing(out_of(chosen), action="add", name=own)})
-    assert night(world, features=str(run.folder))["added"] == 24
-    table = pd.read_parquet(world.folder / "out" / "labels.parquet").set_index("id")
-    assert table[own].tolist() == run.labels.loc[table.index, own].tolist()
