@@ -6,13 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, AnswersPending, Compare, OracleUnavailable, Question, Verdict
+from models.oracle import Answer, Compare, Question, Verdict
 from models.prices import Price
 from tests.support.fake_openai import CHAT, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
@@ -60,20 +59,6 @@ def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
     assert len(server.batches.made) == 2
 
 
-def test_a_batch_that_takes_long_is_pending_and_collected_by_the_next_run(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(polls=3)
-    memory: dict[str, Any] = {}
-    with (
-        oracle_of(server, memory, batch_wait=0.0) as first,
-        pytest.raises(AnswersPending, match=r"batch_\d+ at 127.0.0.1:\d+ is still running.*run the same command again"),
-    ):
-        list(first.ask(labels(WORDS, EXAMPLES)))
-    with oracle_of(server, memory) as second:
-        answers = list(second.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(server.batches.made) == 1
-
-
 def test_a_run_killed_while_it_collects_pays_for_nothing_twice(server: FakeOpenAI) -> None:
     """Some answers were kept before the kill: the questions asked again are others than those that were sent."""
     memory: dict[str, Any] = {}
@@ -115,15 +100,6 @@ def test_a_create_whose_reply_was_lost_is_not_sent_twice(server: FakeOpenAI) -> 
         answers = list(oracle.ask(labels(["cat"], EXAMPLES)))
     assert wrong(answers) == []
     assert len(server.batches.made) == 1
-
-
-def test_a_batch_that_the_provider_rejects_is_one_line(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(ends="failed")
-    with (
-        oracle_of(server) as oracle,
-        pytest.raises(OracleUnavailable, match=r"rejected batch .*without provider_batch"),
-    ):
-        list(oracle.ask(labels(["cat"], EXAMPLES)))
 
 
 def test_a_large_errand_goes_in_several_batches(server: FakeOpenAI) -> None:

@@ -115,10 +115,6 @@ def test_a_known_name_is_noticed_in_another_dress() -> None:
     assert "known feature" in problem(reply(name="wearing hats"), question(known=("a hat",)))
 
 
-def test_a_forbidding_sign_is_a_thing_not_a_negation() -> None:
-    assert parse_feature(reply(name="no entry sign"), question()).verdict is Verdict.FEATURE
-
-
 def test_a_name_is_cleaned_of_marks_and_invisible_characters() -> None:
     read = parse_feature(reply(name=' "red\u200b \u202e hat"; '), question())
     assert read.feature is not None

@@ -11,6 +11,8 @@ import pytest
 
 from reports.curation.events import read_events
 from reports.curation.log import read_log
+from reports.export import export_run
+from sources.load import load_dataset
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
@@ -49,6 +51,10 @@ def test_a_feature_of_ones_own_is_labelled_marked_and_known_to_the_next_question
     assert [(one.after, one.by, one.words) for one in summary.steered] == [(2, "Ann", f"adds {own}")]
     assert summary.features == len(run.features) - 1, "it is not counted among those that were found"
     assert [name for name in run.features["name"] if name == own] == [own]
+    export_run(run, ["features", "card"], load_dataset(world.spec))
+    table = pd.read_csv(run.folder / "export" / "features.csv", keep_default_na=False).set_index("name")
+    assert table.loc[own, "added_by"] == "Ann"
+    assert f"Ann adds {own}" in (run.folder / "export" / "README.md").read_text()
 
 
 def test_three_examples_are_asked_about_next_and_their_feature_enters(world: World) -> None:
