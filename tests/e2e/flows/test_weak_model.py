@@ -1,7 +1,7 @@
 """A real model that is no good, SmolLM2-135M-Instruct, through the whole path of texts: every page says so.
 
-`make test-slow` fetches it (tests/install_smollm2.sh). TWOTHIRDS_TEXTS names another data set of texts, a table with a
-truth.csv beside it, that is tried too. What the model answers is not asserted, but that what is said of it is so."""
+`make test-slow` fetches it (tests/install_smollm2.sh). What the model answers is not asserted, but that what is said of
+it is so."""
 
 from __future__ import annotations
 
@@ -42,21 +42,15 @@ class Ended(NamedTuple):
     said: str  # in one line
 
 
-@pytest.fixture(scope="module", params=["zoo", "another"])
-def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Data:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     """The first texts and two features, with their truth."""
-    given = os.environ.get("TWOTHIRDS_TEXTS")
-    if request.param == "another" and not given:
-        pytest.skip("TWOTHIRDS_TEXTS names no other data set")
-    source = ROOT / "datasets" / "zoo" / "animals.csv" if request.param == "zoo" else Path(given or "")
-    folder = tmp_path_factory.mktemp(request.param)
-    texts, truth = (pd.read_csv(path).head(TEXTS) for path in (source, source.parent / "truth.csv"))
-    names = list(ZOO) if request.param == "zoo" else [str(name) for name in truth.columns[1:3]]
+    source, folder = ROOT / "datasets" / "zoo", tmp_path_factory.mktemp("zoo")
+    texts, truth = (pd.read_csv(source / name).head(TEXTS) for name in ("animals.csv", "truth.csv"))
     texts.to_csv(folder / "texts.csv", index=False)
     truth.to_csv(folder / "truth.csv", index=False)
-    wanted = pd.DataFrame({"name": names, "definition": [ZOO.get(name, "") for name in names]})
-    wanted.to_csv(folder / "features.csv", index=False)
-    return Data(folder, folder / "texts.csv", folder / "features.csv", truth[names])
+    pd.DataFrame({"name": [*ZOO], "definition": [*ZOO.values()]}).to_csv(folder / "features.csv", index=False)
+    return Data(folder, folder / "texts.csv", folder / "features.csv", truth[[*ZOO]])
 
 
 def run(data: Data, command: str, *words: str) -> Ended:

@@ -260,9 +260,7 @@ def test_renaming_listing_and_the_log(folder: Path, capsys: pytest.CaptureFixtur
         (["split", "one", "two"], "split takes a name and two new ones"),
         (["define", "one"], "define takes a name and one definition"),
         (["drop"], "drop takes one name"),
-        (["drop", "zebra stripes"], "no feature 'zebra stripes'"),
         (["paint", "one"], "unknown action 'paint'"),
-        (["undo"], "no change to undo"),
     ],
 )
 def test_bad_wishes_of_features_are_one_line(

@@ -138,20 +138,6 @@ def test_a_cheaper_oracle_labels_first_and_is_booked_to_the_run(tmp_path: Path) 
     assert again.spent.cost == 0
 
 
-def test_a_cheaper_oracle_is_not_asked_where_the_examples_are_too_few_to_predict_any(tmp_path: Path) -> None:
-    world = TellingWorld(tmp_path / "world", 100)
-    cheap = "simulated?flip=0.02&price=0.00001"
-    expected = forecast_discovery(prepared(world, cheap=cheap))
-    assert expected.assumed == "40 examples are too few to predict any: all are asked"
-    plain = forecast_discovery(prepared(world))
-    assert (expected.likely, expected.at_most) == (plain.likely, plain.at_most)
-    outcome = found(world, cheap=cheap)
-    assert outcome.predicted is not None
-    assert outcome.predicted.first == ""
-    assert outcome.cheap is not None
-    assert outcome.cheap.paid_calls == 0
-
-
 def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: TellingWorld) -> None:
     found(world)
     folder = world.folder / "run"
