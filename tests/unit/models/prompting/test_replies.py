@@ -37,11 +37,6 @@ def problem(text: str, asked: Compare | None = None) -> str:
     return reading.problem
 
 
-def test_a_feature_is_read_with_who_has_it() -> None:
-    read = parse_feature(reply(), question())
-    assert read == Reading(Verdict.FEATURE, Feature("striped", "It has stripes."), (0, 1))
-
-
 @pytest.mark.parametrize(
     "wrapping",
     [
