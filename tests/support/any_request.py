@@ -15,11 +15,7 @@ few = settings(max_examples=6, deadline=None, database=None, suppress_health_che
 
 
 def send_anything(
-    app: FastAPI,
-    client: TestClient,
-    csrf: str,
-    fields: Iterable[str],
-    known: Mapping[str, str] | None = None,
+    app: FastAPI, client: TestClient, csrf: str, fields: Iterable[str], known: Mapping[str, str] | None = None
 ) -> dict[tuple[str, str], set[int]]:
     """Statuses by method and path of every route, each sent some requests. Forms have `fields` of any text; `known` are
     addresses that lead somewhere, by how they begin: their part in place of the first parameter of a path."""

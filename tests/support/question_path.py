@@ -51,20 +51,8 @@ def main() -> None:
             os.environ[variable] = folder
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,2"
         dataset = texts_table(Path(folder), 6)
-        out = str(Path(folder) / "run")
-        sys.argv = [
-            "flows",
-            "discover",
-            str(dataset),
-            "--oracle",
-            oracle,
-            "--queries",
-            "1",
-            "--budget",
-            "1",
-            "--out",
-            out,
-        ]
+        words = ["--oracle", oracle, "--queries", "1", "--budget", "1", "--out", str(Path(folder) / "run")]
+        sys.argv = ["flows", "discover", str(dataset), *words]
         threading.setprofile(path.see)
         sys.setprofile(path.see)
         try:

@@ -90,8 +90,7 @@ def test_what_it_runs_is_compiled(image: Image) -> None:
 
 def test_it_discovers_features_without_a_network(image: Image) -> None:
     said = image.script(
-        "python -m flows discover datasets/faces --oracle contrastive --queries 2 --out /data/run",
-        "ls /data/run",
+        "python -m flows discover datasets/faces --oracle contrastive --queries 2 --out /data/run", "ls /data/run"
     )
     assert "features.csv" in said
     assert "report.html" in said

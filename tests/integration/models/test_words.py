@@ -25,11 +25,7 @@ from tests.support.made import crowd_of, random_truth, texts
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 CAT, TOM, DOG = Feature("cat", "It shows a cat."), Feature("Cat", "A cat is there."), Feature("dog", "It shows a dog.")
-LEVELS = {
-    "decisions": Abilities(decisions=True),
-    "schema": Abilities(),
-    "text": Abilities(formats=(), chatty=True),
-}
+LEVELS = {"decisions": Abilities(decisions=True), "schema": Abilities(), "text": Abilities(formats=(), chatty=True)}
 
 
 def recorded(store: Store, oracle: OpenAIOracle) -> Recorded:

@@ -153,5 +153,4 @@ def test_six_large_tiffs_at_once_take_the_memory_of_one(tmp_path: Path, mode: st
     assert large.stat().st_size < 500_000
     command = [sys.executable, "-c", OPENING, *[str(large)] * 6]
     megabytes = int(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
-    print(f"six of {mode}: {megabytes:,} MB")
     assert megabytes < 1_600

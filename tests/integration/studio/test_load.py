@@ -119,7 +119,7 @@ def studio_at_work(
         editors = [
             Editor(name, studio_link(store, name, "editor", settings), run, rounds, think) for name in ("Ann", "Bob")
         ]
-        crowd = crowd_of(store, port, reviewers, think, think)
+        crowd = crowd_of(store, port, reviewers, think)
         try:
             for editor in editors:
                 editor.start()
@@ -133,14 +133,7 @@ def studio_at_work(
         assert [repr(editor.trouble) for editor in editors if editor.trouble] == []
         assert_exact(store, crowd, questions)
         assert_nothing_lost(run, editors)
-    slowest = percentile(crowd.times.requests, 0.99), percentile([t for one in editors for t in one.seconds], 0.99)
-    print(
-        f"{reviewers} reviewers and 2 editors, {questions} questions, {think:g} s to think: 99 % of "
-        f"{len(crowd.times.requests)} requests of reviewers within {1000 * slowest[0]:.0f} ms, of "
-        f"{sum(len(one.seconds) for one in editors)} of editors within {1000 * slowest[1]:.0f} ms; "
-        f"{sum(len(one.made) for one in editors)} corrections, {sum(one.refused for one in editors)} stale ones refused"
-    )
-    return slowest
+    return percentile(crowd.times.requests, 0.99), percentile([t for one in editors for t in one.seconds], 0.99)
 
 
 @pytest.mark.parametrize("store_url", ["postgresql", *slow("sqlite")], indirect=True)

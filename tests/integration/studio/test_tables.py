@@ -40,10 +40,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def site(world: World, tmp_path: Path) -> Iterator[StudioSite]:
-    with (
-        Store.open(str(world.folder / "store.sqlite")) as store,
-        running_studio(store, tmp_path / "runs") as running,
-    ):
+    with Store.open(str(world.folder / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
         yield running
 
 

@@ -13,7 +13,6 @@ from flows.enrich.checks import check_oracles
 from flows.enrich.settings import EnrichSettings
 from models.oracle import OracleUnavailable
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
-from tests.support.fake_openai import Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
 from tests.support.prefect_home import prefect_home
 from tests.support.timed import timed
@@ -70,16 +69,6 @@ def test_a_model_server_is_away(tmp_path: Path, command: str) -> None:
     assert status == 4
     assert "127.0.0.1:9 cannot be reached" in line
     assert line.endswith("check that the server runs and the base URL is right")
-
-
-@each("compare")
-def test_a_model_server_does_not_accept_the_key(tmp_path: Path, command: str) -> None:
-    with FakeOpenAI(abilities=Abilities(key="right")) as server:
-        oracle = "openai:gpt-4o-mini?price=0.1,0.2"
-        status, [line] = failed(tmp_path, command, FACES, oracle, OPENAI_BASE_URL=server.base_url)
-    assert status == 2
-    assert line.endswith("does not accept the API key: set OPENAI_API_KEY to a valid one")
-    assert server.count("/v1/chat/completions") == 0
 
 
 def test_the_oracle_that_labels_first_is_looked_at_too(tmp_path: Path) -> None:

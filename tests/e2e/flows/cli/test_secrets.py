@@ -69,12 +69,7 @@ def test_what_a_server_repeats_reaches_no_record(server: FakeOpenAI, dataset: Pa
 @pytest.mark.usefixtures("prefect_url")
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
 def test_no_error_line_and_no_traceback_repeats_them(
-    server: FakeOpenAI,
-    dataset: Path,
-    tmp_path: Path,
-    capsys: Printed,
-    status: int,
-    monkeypatch: pytest.MonkeyPatch,
+    server: FakeOpenAI, dataset: Path, tmp_path: Path, capsys: Printed, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.abilities = Abilities(always=status)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -76,11 +76,6 @@ def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pyt
     assert len((here / "answers.csv").read_text(encoding="utf-8").splitlines()) == 1, "nobody has answered yet"
 
 
-def test_options_of_discover_that_are_for_people_are_on_the_page() -> None:
-    for option in ("--labeller", "--escalate", "--spot-check", "--people", "--wait"):
-        assert option in PAGE
-
-
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -22,16 +22,7 @@ from flows.errors import UsageError
 from flows.runs.curate import CurationRequest, curate
 from models.keys import QuestionKeys
 from models.openai.label_groups import LabelBlocks
-from models.oracle import (
-    AnswersPending,
-    Compare,
-    Exemplar,
-    Feature,
-    Label,
-    OracleError,
-    OracleIdentity,
-    exemplars_of,
-)
+from models.oracle import AnswersPending, Compare, Exemplar, Feature, Label, OracleError, OracleIdentity, exemplars_of
 from models.people.human import HumanOracle
 from models.prompting.label_forms import arranged, label_form
 from models.prompting.prompts import ImagePart, material_messages, yes_no_messages

@@ -14,14 +14,11 @@ from flows.discover.forecast import forecast_discovery
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
-from flows.runs.curate import CurationRequest, curate
 from reports import Run
 from reports.export import export_run
 from reports.run import RunError
 from sources import load_dataset
-from store import Store
 from tests.support.growing_worlds import TellingWorld
-from tests.support.people import TruthfulPerson, at_work
 
 ROWS = 900
 
@@ -141,20 +138,6 @@ def test_a_cheaper_oracle_labels_first_and_is_booked_to_the_run(tmp_path: Path) 
     assert again.spent.cost == 0
 
 
-def test_a_cheaper_oracle_is_not_asked_where_the_examples_are_too_few_to_predict_any(tmp_path: Path) -> None:
-    world = TellingWorld(tmp_path / "world", 100)
-    cheap = "simulated?flip=0.02&price=0.00001"
-    expected = forecast_discovery(prepared(world, cheap=cheap))
-    assert expected.assumed == "40 examples are too few to predict any: all are asked"
-    plain = forecast_discovery(prepared(world))
-    assert (expected.likely, expected.at_most) == (plain.likely, plain.at_most)
-    outcome = found(world, cheap=cheap)
-    assert outcome.predicted is not None
-    assert outcome.predicted.first == ""
-    assert outcome.cheap is not None
-    assert outcome.cheap.paid_calls == 0
-
-
 def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: TellingWorld) -> None:
     found(world)
     folder = world.folder / "run"
@@ -204,47 +187,3 @@ def test_a_run_that_lost_its_marks_is_not_read(world: TellingWorld) -> None:
     path.unlink()
     with pytest.raises(RunError, match=r"predicted\.csv cannot be read"):
         Run(world.folder / "run").findings  # noqa: B018
-
-
-def test_curation_keeps_the_marks_and_asks_what_a_new_definition_needs(world: TellingWorld) -> None:
-    found(world)
-    run = Run(world.folder / "run")
-    names = [one.name for one in run.findings.found if one.predicted.any()]
-    before = int(run.findings.found[0].predicted.sum())
-    first = run.findings.found[0].name
-    assert first == names[0]
-    curate(run, CurationRequest("rename", [first, "new name"], confirmed=True))
-    renamed = Run(run.folder).findings.found[0]
-    assert (renamed.name, int(renamed.predicted.sum())) == ("new name", before)
-    assert renamed.certificate is not None
-    curate(Run(run.folder), CurationRequest("undo", []))
-    request = CurationRequest("define", [first, f"It is {first}."], confirmed=True)
-    curate(Run(run.folder), request)
-    defined = Run(run.folder).findings.found[0]
-    assert not defined.predicted.any()
-    assert defined.vote_counts.votes.min() > 0
-    if len(names) > 1:
-        curate(Run(run.folder), CurationRequest("undo", []))
-        curate(Run(run.folder), CurationRequest("merge", names[:2], confirmed=True))
-        merged = Run(run.folder).findings.found[0]
-        assert (merged.vote_counts.votes[merged.predicted] == 0).all()
-        assert merged.certificate is None
-
-
-@pytest.mark.slow
-def test_a_mixed_crowd_labels_what_is_asked_and_nobody_what_is_predicted(world: TellingWorld) -> None:
-    with Store.open(str(world.folder / "store.sqlite")) as store:
-        person = TruthfulPerson(store.queue, "Ada", load_dataset(world.spec))
-        with at_work(person):
-            mixed = {"oracle": "simulated?flip=0.01&price=0.001", "spot_check": 0.05, "queries": 5, "wait": True}
-            outcome = found(world, **mixed)
-    assert outcome.predicted is not None
-    summary = Run(world.folder / "run").summary
-    assert (summary.people or {})["checked"] > 0
-    marked = pd.read_csv(world.folder / "run" / "predicted.csv")
-    assert len(marked) > 0
-    lines = [json.loads(line) for line in (world.folder / "run" / "answers.jsonl").read_text().splitlines()]
-    answered = {
-        (line["question"]["feature"], line["question"]["example"]) for line in lines if "feature" in line["question"]
-    }
-    assert not answered & set(zip(marked["feature"], marked["id"], strict=True))

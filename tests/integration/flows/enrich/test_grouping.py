@@ -56,5 +56,4 @@ def test_one_picture_with_all_features_is_at_least_five_times_cheaper(server: Fa
     assert set(labels_alone.to_numpy().ravel()) == {0, 1}
     labels = labels_alone.size
     each = [summary["cost_usd"] / labels for summary in (alone, together)]
-    print(f"USD per label: {each[0]:.8f} alone, {each[1]:.8f} together, {each[0] / each[1]:.1f} times cheaper")
     assert each[0] / each[1] >= 5

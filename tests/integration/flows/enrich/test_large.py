@@ -39,11 +39,7 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     world = World(tmp_path / "world", 3)
     out = tmp_path / "out"
     settings = EnrichSettings(
-        dataset=world.spec,
-        features=world.features,
-        oracle=PAID,
-        store=str(tmp_path / "store.sqlite"),
-        out=str(out),
+        dataset=world.spec, features=world.features, oracle=PAID, store=str(tmp_path / "store.sqlite"), out=str(out)
     )
     enrich_with(settings)
     world.add(ROWS - 3)
@@ -85,11 +81,7 @@ def test_the_first_questions_wait_for_few_others_unless_people_answer_or_labels_
 
     out = tmp_path / "out"
     settings = EnrichSettings(
-        dataset=world.spec,
-        features=world.features,
-        oracle=oracle,
-        store=str(tmp_path / "store.sqlite"),
-        out=str(out),
+        dataset=world.spec, features=world.features, oracle=oracle, store=str(tmp_path / "store.sqlite"), out=str(out)
     )
     with pytest.raises(AnswersPending) if oracle == "human" else nullcontext():
         enrich_with(settings, submit=submit)

@@ -13,11 +13,14 @@ from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.runs import CurationRequest, attributes, curate, export
 from models.oracle import AnswersPending, BudgetExhausted
+from reports.curation import read_log
 from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
+from tests.support.killed import AFTER_ANSWERS, AT_CHANGE, kill_flows
 from tests.support.people import TruthfulPerson
+from tests.support.postgres import PostgresServer
 from tests.support.valued_worlds import HAIR, TOP, ValuedWorld
 
 ENOUGH = 0.95
@@ -182,3 +185,33 @@ def test_a_run_without_families_says_so(tmp_path: Path) -> None:
     assert attributes(world.run(oracle="simulated")).lines == ["no features of this run seem to exclude one another"]
     with pytest.raises(UsageError, match="--budget"):
         attributes(ValuedWorld(tmp_path / "other").run(oracle="simulated"), budget="nothing")
+
+
+@pytest.mark.parametrize("often", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["once", "often"])
+def test_killed_and_repeated_it_ends_like_one_that_was_left_alone_and_pays_for_nothing_twice(
+    tmp_path: Path, postgres: PostgresServer, often: bool
+) -> None:
+    """Killed among the names, among the values and before its change is written, or only once; on PostgreSQL."""
+    oracle = "simulated?latency=0.01&price=0.001&flip=0.06&width=4"
+    calm = ValuedWorld(tmp_path / "calm", n=40).run(oracle=oracle, store=str(tmp_path / "calm.sqlite"))
+    assert attributes(calm, confirmed=True).data["done"]
+    with Store.open(str(tmp_path / "calm.sqlite")) as store:
+        total = sum(line.paid_calls for line in store.costs.lines())
+    url = postgres.fresh_schema()
+    run = ValuedWorld(tmp_path / "stormy", n=40).run(oracle=oracle, store=url)
+    command = ["attributes", str(run.folder), "--yes", "--json"]
+    moments = [(AFTER_ANSWERS, "1", "0"), (AFTER_ANSWERS, str(total // 2), "0.005"), (AT_CHANGE, "before")]
+    for killed_by in moments if often else moments[1:2]:
+        kill_flows(*command, killed_by=killed_by)
+        assert read_log(run.folder) == [], "a change is there as a whole or not at all"
+        assert Run(run.folder).attributes.columns.empty
+    with Store.open(url) as store:
+        assert total // 2 <= store.answers.count() <= total
+    kill_flows(*command, killed_by=(AT_CHANGE, "after"))
+    pd.testing.assert_frame_equal(Run(run.folder).attributes, Run(calm.folder).attributes)
+    assert attributes(Run(run.folder), confirmed=True).data["families"] == [], "they are made already"
+    assert [entry.action for entry in read_log(run.folder)] == ["attributes"]
+    with Store.open(url) as store:
+        assert store.check.problems() == []
+        lines = store.costs.lines()
+        assert (sum(line.paid_calls for line in lines), sum(line.paid for line in lines)) == (total, total * 1000)

@@ -93,10 +93,7 @@ def test_a_file_of_another_kind_is_one_line(
     ("change", "problem"),
     [
         (lambda run: run.pop("g_curve"), "g_curve: Field required"),
-        (
-            lambda run: run["dataset"].update(examples="100"),
-            "dataset.examples: Input should be a valid integer",
-        ),
+        (lambda run: run["dataset"].update(examples="100"), "dataset.examples: Input should be a valid integer"),
         (lambda run: run["dataset"].update(left_out=[7]), "dataset.left_out.0: Input should be an object"),
         (lambda run: run.update(oracle=[]), "oracle: Input should be an object"),
         (lambda run: run.update(paid_calls=True), "paid_calls: Input should be a valid integer"),

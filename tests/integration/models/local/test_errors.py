@@ -75,11 +75,7 @@ def test_damaged_files_are_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "remedy"),
-    [
-        ("siglip", "use it as contrastive:other"),
-        ("vit", "instruct language model"),
-        ("t5", "image-text-to-text model"),
-    ],
+    [("siglip", "use it as contrastive:other"), ("vit", "instruct language model"), ("t5", "image-text-to-text model")],
 )
 def test_a_model_of_another_kind_says_which_kind_is_wanted(tmp_path: Path, kind: str, remedy: str) -> None:
     folder = tmp_path / "other"

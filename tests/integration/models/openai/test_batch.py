@@ -6,13 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, AnswersPending, Compare, OracleUnavailable, Question, Verdict
+from models.oracle import Answer, Compare, Question, Verdict
 from models.prices import Price
 from tests.support.fake_openai import CHAT, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
@@ -51,16 +50,6 @@ def test_comparisons_do_not_wait_for_the_batch(server: FakeOpenAI) -> None:
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(expired=0.4, seed=1)
-    with oracle_of(server, labels_per_request=3, attempts=12) as oracle:
-        answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(server.batches.made) > 1
-    assert len(server.batches.made[1].lines) < len(server.batches.made[0].lines)
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-
-
 def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
     server.batches.manners = BatchManners(failing=1.0)
     with oracle_of(server, attempts=2) as oracle:
@@ -68,30 +57,6 @@ def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
     assert {answer.verdict for answer in answers} == {Verdict.UNREADABLE}
     assert {answer.note for answer in answers} == {"not reached in 2 batches"}
     assert len(server.batches.made) == 2
-
-
-def test_lines_that_cannot_be_read_are_asked_again_at_once(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(spoiled=0.5, seed=4)
-    with oracle_of(server, labels_per_request=4) as oracle:
-        answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(server.batches.made) == 1
-    assert server.count(CHAT) > 5
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-
-
-def test_a_batch_that_takes_long_is_pending_and_collected_by_the_next_run(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(polls=3)
-    memory: dict[str, Any] = {}
-    with (
-        oracle_of(server, memory, batch_wait=0.0) as first,
-        pytest.raises(AnswersPending, match=r"batch_\d+ at 127.0.0.1:\d+ is still running.*run the same command again"),
-    ):
-        list(first.ask(labels(WORDS, EXAMPLES)))
-    with oracle_of(server, memory) as second:
-        answers = list(second.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
-    assert len(server.batches.made) == 1
 
 
 def test_a_run_killed_while_it_collects_pays_for_nothing_twice(server: FakeOpenAI) -> None:
@@ -135,15 +100,6 @@ def test_a_create_whose_reply_was_lost_is_not_sent_twice(server: FakeOpenAI) -> 
         answers = list(oracle.ask(labels(["cat"], EXAMPLES)))
     assert wrong(answers) == []
     assert len(server.batches.made) == 1
-
-
-def test_a_batch_that_the_provider_rejects_is_one_line(server: FakeOpenAI) -> None:
-    server.batches.manners = BatchManners(ends="failed")
-    with (
-        oracle_of(server) as oracle,
-        pytest.raises(OracleUnavailable, match=r"rejected batch .*without provider_batch"),
-    ):
-        list(oracle.ask(labels(["cat"], EXAMPLES)))
 
 
 def test_a_large_errand_goes_in_several_batches(server: FakeOpenAI) -> None:

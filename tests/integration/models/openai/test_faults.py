@@ -15,8 +15,8 @@ from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
 from models.prices import Price
-from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
-from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
+from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI
+from tests.support.fake_openai.examples import labels, text_example, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 KEY = "sk-marked-secret"
@@ -83,16 +83,6 @@ def test_a_reply_without_credible_usage_is_booked_at_its_bound(
     assert first[0].cost < answer.cost == oracle.estimate(question)[0]
 
 
-def test_decisions_that_are_refused_or_missing_leave_the_others_alone(server: FakeOpenAI, oracle_of: Build) -> None:
-    server.abilities = Abilities(decisions=True)
-    oracle = oracle_of()
-    server.script(DECISIONS, ["refusal", "refusal"])
-    answers = asked(oracle, [*labels(WORDS, EXAMPLES[3:4])])
-    assert {answer.verdict for answer in answers} == {Verdict.REFUSED}
-    server.script(DECISIONS, ["no choices", "malformed", None])
-    assert wrong(asked(oracle, [*labels(WORDS, EXAMPLES[3:4])])) == []
-
-
 def test_labels_too_long_for_one_request_are_split_and_one_alone_is_refused(
     server: FakeOpenAI, oracle_of: Build
 ) -> None:
@@ -141,14 +131,3 @@ def test_a_server_that_does_not_recover_is_one_line(
     assert KEY not in str(caught.value)
     assert wrong(answers) == []
     assert server.count(CHAT) < 12
-
-
-def test_what_was_answered_before_the_server_broke_is_kept(server: FakeOpenAI, oracle_of: Build) -> None:
-    oracle = oracle_of(attempts=2, labels_per_request=4, concurrency=1)
-    server.script(CHAT, [None, None])
-    server.misbehave(1.0, ["500"])
-    answers: list[Answer] = []
-    with pytest.raises(OracleUnavailable, match="run again later"):
-        answers.extend(oracle.ask(labels(["cat"], EXAMPLES)))
-    assert len(answers) == 8
-    assert wrong(answers) == []

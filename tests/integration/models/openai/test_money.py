@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -42,7 +41,7 @@ def begin(store: Store, run_id: str, scope: str) -> None:
     store.runs.begin(run_id, scope, name=run_id, flow="f", dataset="d", oracle="o", settings={})
 
 
-def one_run(store: Store, seed: int, seen: Counter[str]) -> None:
+def one_run(store: Store, seed: int) -> None:
     """One command, started up to four times, with the cache folder kept or not."""
     dice = random.Random(seed)
     scope, budget, kept = f"scope {seed}", int(10 ** dice.uniform(3.2, 5.2)), dice.random() < 0.5
@@ -72,40 +71,22 @@ def one_run(store: Store, seed: int, seen: Counter[str]) -> None:
                     begin(store, run_id, scope)
                     answers = list(Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget).ask(asked))
                     assert wrong([one for one in answers if one.verdict in (Verdict.YES, Verdict.NO)]) == []
-                    seen["finished"] += 1
-                except (BudgetExhausted, OracleUnavailable) as stopped:
-                    seen["budget" if isinstance(stopped, BudgetExhausted) else "gave up"] += 1
+                except (BudgetExhausted, OracleUnavailable):
+                    pass  # what was charged and booked until then counts
             sums = [store.runs.spent(scope), store.runs.spent(oracle.account)]
             assert [reserved for _, reserved in sums] == [0, 0], seed
             booked, charged = sum(spent for spent, _ in sums), server.billed(PRICE)
             assert charged <= booked <= budget, (seed, attempt)
-        for name, sum_of in (("charged", charged), ("booked", booked), ("budgets", budget)):
-            seen[name] += sum_of
-        probes = [charge for charge in server.processed if charge.probe]
-        seen["requests"] += len(server.processed)
-        seen["probes"] += len(probes)
 
 
-def many_runs(store: Store, seeds: range) -> None:
-    seen: Counter[str] = Counter()
+FEW, MANY = range(2), range(1_000, 1_200)
+
+
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
+def test_random_runs_against_a_hostile_server_charge_no_more_than_is_booked(store: Store, seeds: range) -> None:
     for seed in seeds:
-        one_run(store, seed, seen)
+        one_run(store, seed)
     assert check(store).problems == []
-    print(
-        f"\n{store.engine.dialect.name}: {len(seeds)} runs, {seen['requests']} requests charged, {seen['probes']} of "
-        f"them probes; {seen['finished']} starts finished, {seen['budget']} reached the end of their budget, "
-        f"{seen['gave up']} gave up; in micro-dollars charged {seen['charged']}, booked {seen['booked']} "
-        f"(difference {seen['booked'] - seen['charged']}), budgets {seen['budgets']}"
-    )
-
-
-def test_a_few_random_runs_against_a_hostile_server_charge_no_more_than_is_booked(store: Store) -> None:
-    many_runs(store, range(2))
-
-
-@pytest.mark.slow
-def test_200_random_runs_against_a_hostile_server_charge_no_more_than_is_booked(store: Store) -> None:
-    many_runs(store, range(1_000, 1_200))
 
 
 @pytest.mark.parametrize("fault", [name for name in IN_DOUBT if name != "hang"])

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
-from models.oracle import OracleError, OracleUnavailable
+from models.oracle import OracleError
 from models.prices import Price, UnknownPrice
 from tests.support.fake_openai import Abilities, FakeOpenAI
 
@@ -95,8 +95,3 @@ def test_the_sdk_is_not_imported_until_it_is_used() -> None:
     program = "import models.openai.oracle, sys; print('openai' in sys.modules, 'genai_prices' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "False False"
-
-
-def test_an_unreachable_server_is_told_apart_from_a_defect() -> None:
-    with OpenAIOracle(replace(CONFIG, base_url="http://127.0.0.1:1/v1")) as oracle, pytest.raises(OracleUnavailable):
-        list(oracle.ask([]))

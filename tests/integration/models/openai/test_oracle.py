@@ -192,10 +192,7 @@ def test_requests_per_minute_are_held(server: FakeOpenAI, tmp_path: Path) -> Non
     with OpenAIOracle(settings(server), memory) as probing:
         probing.connect()
     limited = settings(server, requests_per_minute=5, grouping="none")
-    with (
-        Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store,
-        OpenAIOracle(limited, memory, store) as oracle,
-    ):
+    with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store, OpenAIOracle(limited, memory, store) as oracle:
         answers = oracle.ask(labels(["cat"], EXAMPLES[:8]))
         assert next(answers).verdict is Verdict.NO  # the first goes at once, the second twelve seconds later
 

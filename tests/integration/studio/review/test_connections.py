@@ -109,10 +109,7 @@ def test_a_request_that_is_sent_in_part_is_dropped(page: Page, sent: bytes) -> N
 
 @pytest.mark.parametrize(
     ("sent", "more"),
-    [
-        (b"GET / HTTP/1.1\r\n", b"a"),
-        (b"POST /answer HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n", b"a"),
-    ],
+    [(b"GET / HTTP/1.1\r\n", b"a"), (b"POST /answer HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n", b"a")],
 )
 def test_nor_do_single_bytes_prolong_it(page: Page, sent: bytes, more: bytes) -> None:
     with page.connect(sent) as visitor:

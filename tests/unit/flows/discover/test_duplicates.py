@@ -85,16 +85,10 @@ def test_who_cannot_answer_is_not_asked_again_and_a_budget_ends_it() -> None:
     used_up = BudgetExhausted("used up")
     assert DuplicateCheck(Judge(stopped=used_up)).among(
         [candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN
-    ) == (
-        {},
-        used_up,
-    )
+    ) == ({}, used_up)
     assert DuplicateCheck(Judge(Verdict.REFUSED)).among(
         [candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN
-    ) == (
-        {},
-        None,
-    )
+    ) == ({}, None)
 
 
 def test_votes_on_the_same_label_say_how_much_labels_err() -> None:

@@ -125,13 +125,7 @@ def test_an_accepted_feature_obeys_every_rule(
     everyone = len(question.examples) + len(question.without)
     letters = [letter(place) for place in order if place < everyone]
     cut = data.draw(st.integers(0, everyone))
-    said = {
-        "found": True,
-        "name": name,
-        "definition": definition,
-        "have": letters[:cut],
-        "lack": letters[cut:],
-    }
+    said = {"found": True, "name": name, "definition": definition, "have": letters[:cut], "lack": letters[cut:]}
     reading = parse_feature(json.dumps(said), question)
     if reading.feature is None:
         assert reading.verdict is Verdict.UNREADABLE

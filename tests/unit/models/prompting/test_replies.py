@@ -37,11 +37,6 @@ def problem(text: str, asked: Compare | None = None) -> str:
     return reading.problem
 
 
-def test_a_feature_is_read_with_who_has_it() -> None:
-    read = parse_feature(reply(), question())
-    assert read == Reading(Verdict.FEATURE, Feature("striped", "It has stripes."), (0, 1))
-
-
 @pytest.mark.parametrize(
     "wrapping",
     [
@@ -113,10 +108,6 @@ def test_what_breaks_a_rule_is_unreadable_with_the_rule(changes: dict[str, Any],
 def test_a_known_name_is_noticed_in_another_dress() -> None:
     assert "known feature" in problem(reply(name="The Striped."), question(known=("striped",)))
     assert "known feature" in problem(reply(name="wearing hats"), question(known=("a hat",)))
-
-
-def test_a_forbidding_sign_is_a_thing_not_a_negation() -> None:
-    assert parse_feature(reply(name="no entry sign"), question()).verdict is Verdict.FEATURE
 
 
 def test_a_name_is_cleaned_of_marks_and_invisible_characters() -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from reports.curation.events import read_events
 from reports.curation.log import read_log
-from tests.support.growing_worlds import World, night
+from reports.export import export_run
+from sources.load import load_dataset
+from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
 
@@ -49,6 +51,10 @@ def test_a_feature_of_ones_own_is_labelled_marked_and_known_to_the_next_question
     assert [(one.after, one.by, one.words) for one in summary.steered] == [(2, "Ann", f"adds {own}")]
     assert summary.features == len(run.features) - 1, "it is not counted among those that were found"
     assert [name for name in run.features["name"] if name == own] == [own]
+    export_run(run, ["features", "card"], load_dataset(world.spec))
+    table = pd.read_csv(run.folder / "export" / "features.csv", keep_default_na=False).set_index("name")
+    assert table.loc[own, "added_by"] == "Ann"
+    assert f"Ann adds {own}" in (run.folder / "export" / "README.md").read_text()
 
 
 def test_three_examples_are_asked_about_next_and_their_feature_enters(world: World) -> None:
@@ -93,15 +99,6 @@ def test_between_questions_whose_features_are_labelled_together_wishes_are_heede
     assert first not in set(run.features["name"])
     assert second in set(run.features["name"])
     assert run.labels.drop(columns="id", errors="ignore").notna().all(axis=None), "what was named is labelled first"
-
-
-def test_a_question_that_comes_too_late_waits_until_the_run_goes_on(world: World) -> None:
-    chosen, ids = settings(world, queries=3), [*world.texts][:3]
-    late = discovered(chosen, {3: wishing(out_of(chosen), action="ask", examples=ids)})
-    assert late.summary.queries == 3
-    assert late.summary.steered == []
-    longer = discovered(settings(world, queries=5))
-    assert [list(one.examples) for one in longer.findings.comparisons][3] == ids
 
 
 def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
@@ -184,11 +181,3 @@ def test_a_target_is_scored_with_what_people_added_and_asked(tmp_path: Path) -> 
     assert run.summary.target is not None
     assert len(run.summary.target.curve) >= run.summary.queries
     assert run.summary.target.score > 0.9, "what was added predicts it"
-
-
-def test_an_enrichment_takes_what_was_added(world: World) -> None:
-    chosen, own = settings(world), unfound(world)
-    run = discovered(chosen, {2: wishing(out_of(chosen), action="add", name=own)})
-    assert night(world, features=str(run.folder))["added"] == 24
-    table = pd.read_parquet(world.folder / "out" / "labels.parquet").set_index("id")
-    assert table[own].tolist() == run.labels.loc[table.index, own].tolist()

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
@@ -16,7 +15,6 @@ from hypothesis import strategies as some
 
 from flows.discover.settings import DiscoverSettings
 from models import AnswersPending
-from reports.export import export_run
 from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
@@ -194,16 +192,3 @@ def test_a_run_that_waits_for_people_is_steered_between_its_attempts(tmp_path: P
         assert len([*store.queue.records.answers()]) == answered, "nobody was asked anything again"
     assert run.features.set_index("name").loc["wet", "added_by"] == "Ann"
     assert [*world.texts][:3] in [list(one.examples) for one in run.findings.comparisons]
-
-
-def test_what_was_steered_is_exported_with_who_and_when(tmp_path: Path) -> None:
-    world = World(tmp_path / "world", 24, TRAITS)
-    chosen = settings(world)
-    folder = Path(str(chosen.out))
-    before = discovered(settings(world, out=str(tmp_path / "runs" / "before"))).features["name"].tolist()
-    own = next(trait for trait in TRAITS if trait not in before[:4])
-    run = discovered(chosen, {3: wishing(folder, action="add", name=own)})
-    export_run(run, ["features", "card"], load_dataset(world.spec))
-    table = pd.read_csv(folder / "export" / "features.csv", keep_default_na=False).set_index("name")
-    assert table.loc[own, "added_by"] == "Ann"
-    assert f"Ann adds {own}" in (folder / "export" / "README.md").read_text()
