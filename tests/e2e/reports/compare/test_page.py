@@ -52,10 +52,10 @@ def test_disagreements_are_filtered_by_feature_and_by_who_was_right(
         total = len(found.disagreements)
         expect(count).to_have_text(f"{total} of {total}")
         seen.page.locator("#card-right").select_option("0")
-        right = sum(one.right[0] for one in found.disagreements)
-        expect(count).to_have_text(f"{right} of {total}")
+        right = [card for card in found.disagreements if card.labels[0] == card.truth]
+        expect(count).to_have_text(f"{len(right)} of {total}")
         seen.page.locator("#card-feature").select_option("1")
-        both = sum(one.right[0] and one.feature == 1 for one in found.disagreements)
+        both = sum(card.feature == 1 for card in right)
         expect(count).to_have_text(f"{both} of {total}")
         expect(seen.page.locator(".card")).to_have_count(min(both, 60))
         click(seen.page.locator("button.see-cards[data-feature='2']"))
