@@ -29,7 +29,7 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from models.people.mixed import RecordedCrowd
+from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
 from models.prices import Price
 from models.recorded import Recorded
 from sources import Dataset, load_dataset
@@ -38,6 +38,7 @@ from store.ledger import end_all_claims
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from tests.support.made import crowd_of, random_truth
 from tests.support.slow import slow
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
@@ -276,3 +277,14 @@ def test_no_more_is_kept_for_a_comparison_than_one_request_costs(bench: Bench) -
     asked = [Compare(Kind.TWO_OF_THREE, (one, two, three))]
     [answer] = bench.bought(asked, bench.bound(asked))
     assert answer.verdict not in (Verdict.UNREADABLE, Verdict.REFUSED)
+
+
+def test_the_labeller_of_a_mixed_crowd_buys_whole_requests_too(bench: Bench) -> None:
+    asked = [label for example in texts(8) for label in labels(WORDS, [example])]
+    budget = bench.bound(asked[:15])
+    with bench.oracle(grouping="example") as oracle:
+        crowd = MixedCrowd(crowd_of(random_truth(8, 3)), oracle, None, Mixture())
+        got = bought(RecordedCrowd(crowd, lambda member: bench.recorded(member, budget)), asked)
+    assert len(got) >= 10
+    assert wrong(got) == []
+    assert bench.charged == bench.store.runs.spent(SCOPE)[0] <= budget
