@@ -39,7 +39,7 @@ types: .venv/.dev ## mypy, strict
 replicate: .venv/.run ## the paper's claims, tables and figures, into docs/replication
 	$(BIN)/python -m benchmarks.paper $(ARGS)
 
-train-faces: .venv/.dev ## train the shipped model anew, under an hour on two cores
+train-faces: .venv/.dev ## train the shipped model again, under an hour on two cores
 	$(BIN)/python -m benchmarks.faces_model.train
 
 bench: .venv/.dev ## measure what docs/results.md shows (ARGS="NAME --quick": one of them)

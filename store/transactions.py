@@ -193,7 +193,7 @@ class Transactions:
                 return result
             except SQLAlchemyError as error:
                 is_cut = isinstance(error, DBAPIError) and error.connection_invalidated
-                if is_cut and not was_cut:  # perhaps this process was suspended: patience begins anew
+                if is_cut and not was_cut:  # perhaps this process was suspended: patience begins again
                     was_cut, deadline = True, time.monotonic() + self._patience
                 if not is_retryable(error) or time.monotonic() + pause > deadline:
                     raise explained(self.name, error) from error

@@ -293,7 +293,7 @@ def python_of(name: str) -> Path | None:
 
 
 def set_up(name: str) -> str:
-    """Install it anew; the error of pip, or nothing."""
+    """Install it again; the error of pip, or nothing."""
     folder, packages = cache_folder() / name, pinned()[name]
     print(f"{name}: installing {', '.join(packages)} into {folder}", file=sys.stderr, flush=True)
     venv.create(folder, with_pip=True, clear=True)

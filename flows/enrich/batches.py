@@ -176,7 +176,7 @@ class Resources:
                     oracle.vectors(batch)
 
     def close(self) -> None:
-        """What is asked for after that is opened anew."""
+        """What is asked for after that is opened again."""
         self._asked.set()
         with self._opening:
             for _, store in self._opened.values():

@@ -42,7 +42,7 @@ from reports.run import SAME, Attribute, Findings, RunError, Value
 from sources import Example
 from store import ActiveRun
 
-ROUNDS = 3  # of questions for names: what one leaves over is put together anew
+ROUNDS = 3  # of questions for names: what one leaves over is put together again
 SHOWN = 3  # examples that seem to have none of a family's features
 FEW_WITHOUT = 0.1  # share of the examples below which no value is looked for
 SAMPLE = 100  # examples whose question is priced

@@ -374,7 +374,7 @@ class _Collection:
         return found
 
     def _too_old(self, batch: dict[str, Any]) -> set[str]:
-        """The questions that are asked anew, where this batch was made before."""
+        """The questions that are asked again, where this batch was made before."""
         made, anew = batch.get("created_at"), self._session.anew
         if not anew or not isinstance(made, int | float):
             return set()

@@ -120,7 +120,7 @@ class _PoolLabeller:
         return self._asking.nothing_predicted(plan.outlook.classifiers)
 
     def _escalated(self) -> _Plan:
-        """Ask what lies below the cut that is planned, learn from it, and plan anew."""
+        """Ask what lies below the cut that is planned, learn from it, and plan again."""
         for rounds_left in range(ROUNDS, -1, -1):
             outlook = PredictionOutlook.of(self._asking)
             plan = min((self._planned(outlook, asked) for asked in self._counts(outlook)), key=lambda plan: plan.cost)

@@ -331,7 +331,7 @@ def unclaimed_in_batches(
 
 def move_reservations(connection: Connection, collected: Mapping[str, InBatch], scope: int) -> None:
     """Release the old rows of questions that are claimed again. In this scope what they kept spent is now reserved; in
-    another one it is given back, for here it was reserved anew."""
+    another one it is given back, for here it was reserved again."""
     if not collected:
         return
     rows = connection.execute(LOCKED_CHARGES, {"keys": sorted(collected)}).all()

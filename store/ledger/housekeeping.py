@@ -116,7 +116,7 @@ class Housekeeping(Repository):
 
     @writes
     def remove_replies(self, connection: Connection, replies: Sequence[RawReply]) -> None:
-        """Without their raw text the answers are as before; their checksums are made anew. One that was replaced since
+        """Without their raw text the answers are as before; their checksums are made again. One that was replaced since
         it was read is left alone."""
         current = [reply.id for reply in replies if reply.table == answers.name]
         texts = (type_coerce(answers.c[name], Text).label(name) for name in ("question", "answer"))

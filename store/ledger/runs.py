@@ -65,15 +65,13 @@ class Spending(Protocol):
 @dataclass(slots=True)
 class ActiveRun:
     """A run that has begun. As a context manager it ends the run with the status that was set, or else with "done", or
-    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted and
-    `saved`."""
+    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted."""
 
     runs: Runs
     run_id: str
     status: str = ""
     spending: Spending | None = None
     pending: type[BaseException] | None = None
-    saved: Mapping[str, Any] | None = None  # what it did not have to pay, for the summary
     figures: dict[str, Any] = field(default_factory=dict)  # what it has counted beside, for store.metrics
 
     def __enter__(self) -> ActiveRun:
@@ -84,9 +82,8 @@ class ActiveRun:
     ) -> None:
         spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
         outcome = "done" if kind is None else "waiting" if self.pending and issubclass(kind, self.pending) else "failed"
-        more = {"saved": dict(self.saved or {}), "figures": self.figures}
-        filled = {name: value for name, value in more.items() if value}
-        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **filled})
+        figures = {"figures": self.figures} if self.figures else {}
+        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **figures})
 
 
 class Runs(Repository):

@@ -278,7 +278,7 @@ _REWRITE = (
 
 
 def remove_packed_replies(connection: Connection, keys: Iterable[str]) -> None:
-    """Without their raw text the answers are as before; the checksums of the packs are made anew."""
+    """Without their raw text the answers are as before; the checksums of the packs are made again."""
     wanted = defaultdict(set)
     for at in find_packed(connection, keys).values():
         wanted[at.pack].add(at.place)

@@ -28,7 +28,7 @@ class Withdrawal:
 
     answers: int
     reopened: int  # questions that others are asked again
-    used: int  # answers that a run has taken: they are retired, so that running again asks anew
+    used: int  # answers that a run has taken: they are retired, so that running again asks again
     features: list[str]  # that nobody else has named
     labels: int  # questions about those features that are no longer asked
 

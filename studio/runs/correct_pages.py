@@ -140,7 +140,7 @@ def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
 
 
 def _own_query(text: str) -> str:
-    """What a form says about the page that it is on, made anew: nothing of it is believed."""
+    """What a form says about the page that it is on, made again: nothing of it is believed."""
     try:
         wanted = dict(parse_qsl(text[:2000], max_num_fields=10))
     except ValueError:

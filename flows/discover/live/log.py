@@ -1,6 +1,6 @@
 """What a discovery does as it happens, for pages that follow it: live.jsonl in the run folder.
 
-Every execution writes it anew. A run that goes on after a kill replays its questions, so that the file ends as if
+Every execution starts it again. A run that goes on after a kill replays its questions, so that the file ends as if
 it had never stopped. It is locked while it is written, by which readers tell whether the run goes on."""
 
 from __future__ import annotations
