@@ -19,7 +19,7 @@ from discovery.statistics import FEWEST_WORKERS, dawid_skene, krippendorff_alpha
 from reports.run import defuse, quoting_of
 
 COLUMNS = (
-    *("id", "question", "queue", "kind", "feature", "definition", "examples", "purpose", "state", "by", "role"),
+    *("id", "question", "queue", "kind", "feature", "definition", "examples", "purpose", "state", "by"),
     *("verdict", "name", "name_definition", "chosen", "reason", "seconds", "cost_usd", "answered_at"),
 )
 
@@ -37,7 +37,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
     name, definition = question.get("feature", ("", ""))
     when = datetime.fromtimestamp(row["answered_at"], UTC).isoformat(timespec="seconds") if row["answered_at"] else ""
     return {
-        **{column: row[column] for column in ("id", "queue", "kind", "purpose", "state", "by", "role")},
+        **{column: row[column] for column in ("id", "queue", "kind", "purpose", "state", "by")},
         "question": row["item"],
         "feature": name,
         "definition": definition,
@@ -141,7 +141,7 @@ def quality_of(
 ) -> ReviewerQuality:
     """`consensus` is what all votes on an item say where they agree: a check that has no expected answer of its own is
     judged by it."""
-    rows = [row for row in records if row.get("role") != "admin"]  # who rules on labels is no reviewer
+    rows = [row for row in records if row["purpose"] != "ruling"]  # who rules on labels is no reviewer
     counting = [row for row in rows if row["state"] == "given" and row["purpose"] == "vote"]
     labels = [row for row in counting if row["kind"] == "label"]
     reviewers = _counted(rows)

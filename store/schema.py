@@ -37,7 +37,7 @@ from sqlalchemy import (
 
 from store.errors import DamagedStore, StoreError
 
-SCHEMA = 9  # counts up with every change of the tables
+SCHEMA = 10  # counts up with every change of the tables
 
 LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
@@ -329,8 +329,7 @@ review_people = Table(
     metadata,
     _id(),
     Column("name", EscapedText, nullable=False, unique=True),
-    _one_of("role", "reviewer", "admin", "worker"),
-    Column("is_editor", Boolean, nullable=False),  # of runs in the studio
+    Column("is_worker", Boolean, nullable=False),  # of Mechanical Turk, who comes without an invitation
     Column("created_at", Double, nullable=False),
 )
 
@@ -339,6 +338,7 @@ review_invitations = Table(
     metadata,
     _id(),
     Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
+    _one_of("role", "reviewer", "editor", "admin"),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("revoked_at", Double),
@@ -383,7 +383,7 @@ review_votes = Table(
     _id(),
     Column("item", BigInteger, ForeignKey("review_items.id"), nullable=False),
     Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
-    _one_of("purpose", "vote", "check", "repeat"),
+    _one_of("purpose", "vote", "check", "repeat", "ruling"),
     Column("slot", BigInteger),  # which of the wanted votes it is
     _one_of("state", "leased", "expired", "held", "given", "late", "skipped", "withdrawn"),
     Column("answer", Json),

@@ -12,4 +12,3 @@ from studio.config import (
     StartPlan,
     StudioConfig,
 )
-from studio.pages import EDITOR, Roles

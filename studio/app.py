@@ -10,7 +10,7 @@ from studio.catalog import RunCatalog, TableCatalog
 from studio.config import StudioConfig
 from studio.live_pages import LivePages
 from studio.login_pages import LoginPages
-from studio.pages import Roles, Studio
+from studio.pages import Studio
 from studio.review import SECRET, Authenticator, ReviewConfig, Signer, create_app
 from studio.runs import CorrectPages, CostPages, RunPages
 from studio.start_pages import StartPages
@@ -21,7 +21,7 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     app = create_app(queue, review)
     authenticator = Authenticator(queue, Signer(queue.people.secret(SECRET)), review.cookie, secure=review.secure)
     run_catalog = RunCatalog(config.roots)
-    studio = Studio(config, run_catalog, TableCatalog(run_catalog), Roles(queue))
+    studio = Studio(config, run_catalog, TableCatalog(run_catalog))
     for pages in (
         LoginPages(studio, queue, authenticator),
         RunPages(studio),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from studio.review import RequestContext, Size, Visitor, for_role
 from studio.views import json_response
 
 LOOK_SECONDS = 0.5
+ADMITTED_SECONDS = 2.0  # after which a stream looks again whether who reads it was revoked
 KEEP_ALIVE_LOOKS = 30  # after which a line is sent that says nothing, so that proxies keep the connection
 STARTED = "start.json"  # the studio has started it
 OPEN_DATASETS = 4
@@ -79,17 +81,15 @@ class LivePages(StudioPages):
         if folder is not None and starts and (starter.goes_on(folder) or not (folder / LIVE).is_file()):
             printed, runs = starter.printed(folder), starter.goes_on(folder)
             name = "starting.html" if runs else "started.html"
-            return self._templates.page(name, who=visitor.who, folder=folder.name, printed=printed, runs=runs)
+            return self.render(name, visitor, folder=folder.name, printed=printed, runs=runs)
         live = self._watched.live(key)
         begun, goes_on = live.begun, live.goes_on
         examples = self._watched.examples(begun) or ()
         pictured = any(example.image is not None for example in examples)
-        return self._templates.page(
+        return self.render(
             "live.html",
-            who=visitor.who,
-            owner=self.roles.of(visitor.who) == OWNER,
+            visitor,
             key=key,
-            csrf=visitor.csrf,
             begun=begun,
             folder=live.path.parent.name,
             finished=_has_results(live) and not goes_on,
@@ -99,8 +99,8 @@ class LivePages(StudioPages):
 
     @for_staff("GET /live/{key}/events")
     def events(self, visitor: Visitor, key: Key, after: After = 0) -> Response:
-        """As server-sent events; each says how many came before it, so that a lost connection goes on from there."""
-        del visitor
+        """As server-sent events; each says how many came before it, so that a lost connection goes on from there. The
+        stream ends with the invitation."""
         live = self._watched.live(key)
         examples = self._watched.examples(live.begun) or ()
         rows = {example.id: row for row, example in enumerate(examples)}
@@ -117,8 +117,12 @@ class LivePages(StudioPages):
             }
 
         async def stream() -> AsyncIterator[str]:
-            place, looks = after, 0
+            place, looks, checked = after, 0, time.monotonic()
             while True:
+                if time.monotonic() - checked >= ADMITTED_SECONDS:
+                    if not await asyncio.to_thread(visitor.still_admitted):
+                        return
+                    checked = time.monotonic()
                 new = await asyncio.to_thread(live.events, place)
                 for event in new:
                     place += 1
@@ -155,7 +159,7 @@ class LivePages(StudioPages):
             return {example.id for example in examples} if examples is not None else None
 
         try:
-            if fields["action"] == SPENDS and self.roles.of(visitor.who) != OWNER:
+            if fields["action"] == SPENDS and visitor.role != OWNER:
                 raise EditRefused("only the owner of the studio changes what may be spent", field="usd")
             response, status = {"said": self._config.steer(live.path.parent, fields, visitor.who.name, ids)}, 200
         except EditRefused as refused:
@@ -216,11 +220,10 @@ class LivePages(StudioPages):
         problem: str = "",
         status: int = 200,
     ) -> Response:
-        return self._templates.page(
+        return self.render(
             "again.html",
+            visitor,
             status,
-            who=visitor.who,
-            csrf=visitor.csrf,
             key=key,
             begun=live.begun,
             folder=live.path.parent.name,

@@ -9,9 +9,9 @@ from fastapi import Header
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from store.review import REVIEWER, Queue
+from store.review import EDITOR, REVIEWER, Queue
 from studio.config import METRICS_PASSWORD, EditRefused
-from studio.pages import EDITOR, OWNER, Studio, StudioPages
+from studio.pages import OWNER, Studio, StudioPages
 from studio.review import PUBLIC, Authenticator, StaticFiles, Visitor, for_role
 from studio.views import static_paths
 
@@ -25,7 +25,7 @@ class LoginPages(StudioPages):
     @for_role("GET /s/{token}", PUBLIC)
     def open_link(self, token: str) -> Response:
         invitation = self._authenticator.invitation_of(token)
-        if invitation is None or invitation.ended or self.roles.of(invitation.person) not in (OWNER, EDITOR):
+        if invitation is None or invitation.ended or invitation.role not in (OWNER, EDITOR):
             raise HTTPException(403, "This page opens only with a personal link. Ask for a new one.")
         page = self._templates.page("door.html", who=invitation.person.name)
         return self._authenticator.start_session(invitation, page)
@@ -57,22 +57,19 @@ class LoginPages(StudioPages):
 
     @for_role("POST /people/revoke", OWNER)
     def revoke(self, visitor: Visitor) -> Response:
-        """Not the owner's own, who would lose the way back."""
-        person = self._queue.people.find(visitor.form.value("name"))
-        if person is not None and person.role != OWNER:
-            self._queue.people.revoke(person.name)
+        """Not an owner's, who would lose the way back."""
+        self._queue.people.revoke(visitor.form.value("name"), keep=[OWNER])
         return RedirectResponse("/people", 303)
 
     def _people(
         self, visitor: Visitor, *, problem: str = "", invited: str = "", link: str = "", status: int = 200
     ) -> Response:
-        return self._templates.page(
+        return self.render(
             "people.html",
+            visitor,
             status,
-            who=visitor.who,
-            csrf=visitor.csrf,
             invitations=[
-                (invitation.person.name, self.roles.of(invitation.person))
+                (invitation.person.name, invitation.role)
                 for invitation in self._queue.people.invitations()
                 if not invitation.revoked_at
             ],

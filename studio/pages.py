@@ -1,14 +1,13 @@
 """What the pages of the studio share, and who may do what: its owner everything, editors all that concerns runs,
 reviewers only the review.
 
-The owner is an administrator of the review; an editor is a reviewer to whom runs are open too."""
+The owner is an administrator of the review; an editor may answer as a reviewer too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path
 from fastapi.responses import Response
@@ -16,27 +15,16 @@ from starlette.exceptions import HTTPException
 
 from reports.run import RunError
 from sources import Example
-from store.review import ADMIN, REVIEWER, Person, Queue
+from store.review import ADMIN, EDITOR
 from studio.catalog import OpenRun, RunCatalog, TableCatalog
 from studio.config import StudioConfig
-from studio.review import BrowserPictures, Pages, for_role
+from studio.review import BrowserPictures, Pages, RequestContext, for_role
 from studio.views import StudioTemplates
 
-OWNER, EDITOR = ADMIN, "editor"
+OWNER = ADMIN
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
 Row = Annotated[int, Path(ge=0, le=10**9)]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-
-
-class Roles:
-    def __init__(self, queue: Queue) -> None:
-        self._people = queue.people
-
-    def make_editor(self, person: Person) -> None:
-        self._people.make_editor(person.id)
-
-    def of(self, person: Person) -> str:
-        return EDITOR if person.role == REVIEWER and person.is_editor else person.role
 
 
 @dataclass(frozen=True)
@@ -46,7 +34,6 @@ class Studio:
     config: StudioConfig
     run_catalog: RunCatalog
     others: TableCatalog
-    roles: Roles
     templates: StudioTemplates = field(default_factory=StudioTemplates)
     pictures: BrowserPictures = field(default_factory=BrowserPictures)
 
@@ -54,7 +41,11 @@ class Studio:
 class StudioPages(Pages):
     def __init__(self, studio: Studio) -> None:
         self._config, self._templates, self._pictures = studio.config, studio.templates, studio.pictures
-        self._run_catalog, self._others, self.roles = studio.run_catalog, studio.others, studio.roles
+        self._run_catalog, self._others = studio.run_catalog, studio.others
+
+    def render(self, template: str, visitor: RequestContext, status: int = 200, /, **context: Any) -> Response:
+        owner = visitor.role == OWNER
+        return self._templates.page(template, status, who=visitor.who, owner=owner, csrf=visitor.csrf, **context)
 
     def opened(self, key: str) -> OpenRun:
         try:
@@ -78,14 +69,4 @@ class StudioPages(Pages):
 
 def for_staff(route: str) -> Callable[[Endpoint], Endpoint]:
     """An endpoint for the owner and for editors."""
-
-    def mark(endpoint: Endpoint) -> Endpoint:
-        @wraps(endpoint)
-        def checked(pages: StudioPages, *arguments: Any, **named: Any) -> Any:
-            if pages.roles.of(named["visitor"].who) not in (OWNER, EDITOR):
-                raise HTTPException(403, "Your link does not open this page.")
-            return endpoint(pages, *arguments, **named)
-
-        return cast("Endpoint", for_role(route, OWNER, REVIEWER)(checked))
-
-    return mark
+    return for_role(route, OWNER, EDITOR)

@@ -77,7 +77,7 @@ class StartPages(StudioPages):
         if address is not None:
             return RedirectResponse(f"{address}{key}", 303)
         printed = self._starter.printed(folder)
-        return self._templates.page("started.html", who=visitor.who, folder=folder.name, printed=printed, runs=runs)
+        return self.render("started.html", visitor, folder=folder.name, printed=printed, runs=runs)
 
     def _take_oracle(self, visitor: RequestContext, fields: list[FormField], values: Values) -> None:
         """An oracle that is put together from its kind and parameters goes before one that is written."""
@@ -108,11 +108,10 @@ class StartPages(StudioPages):
             "features": [str(entry.folder) for entry in entries],
             "out": [str(table.folder) for table in tables],
         }
-        return self._templates.page(
+        return self.render(
             "start.html",
+            visitor,
             status,
-            who=visitor.who,
-            csrf=visitor.csrf,
             command=command,
             titles=TITLES,
             fields=self._fields[command],

@@ -64,9 +64,9 @@ class TablePages(StudioPages):
             versions = nights_of(folder, self._nights)
         costs, states = self._config.costs(), self._config.states()
         nights = shown_nights(versions, runs_of_table(folder, states), costs)
-        return self._templates.page(
+        return self.render(
             "table.html",
-            who=visitor.who,
+            visitor,
             entry=entry,
             columns=columns,
             bars=[

@@ -28,12 +28,10 @@ from sources import DatasetError
 from store import Store, StoreError, render
 from store.review import ADMIN, REVIEWER
 from studio import (
-    EDITOR,
     METRICS_PASSWORD,
     CurationCommand,
     CurationStep,
     EditRefused,
-    Roles,
     Starter,
     StudioConfig,
     create_studio,
@@ -127,18 +125,13 @@ def studio_link(store: Store, name: str, role: str, settings: StudioSettings) ->
     called = clean(name)
     if not called or len(called) > MAX_NAME:
         raise UsageError(f"{name!r} is empty or longer than {MAX_NAME} characters: give the name of a person")
-    invitation = store.queue.people.invite(called, REVIEWER if role == EDITOR else role, settings.days * DAY)
-    if role == EDITOR:
-        Roles(store.queue).make_editor(invitation.person)
+    invitation = store.queue.people.invite(called, role, settings.days * DAY)
     link = link_of(store.queue, invitation, settings.page.address)
     return link if role == REVIEWER else link.replace("/i/", "/s/", 1)
 
 
 def owner_link(store: Store, settings: StudioSettings) -> str:
-    name = account_name() or "owner"
-    person = store.queue.people.find(name)
-    called = name if person is None or person.role == ADMIN else f"{name} (owner)"
-    return studio_link(store, called, ADMIN, settings)
+    return studio_link(store, account_name() or "owner", ADMIN, settings)
 
 
 def serve_studio(store: Store, settings: StudioSettings, store_url: str) -> None:

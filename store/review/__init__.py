@@ -6,6 +6,7 @@ from store.review.items import (
     CHECKED,
     DATASET,
     EXEMPLARS,
+    RULING,
     VOTE,
     Items,
     ReviewQuestion,
@@ -18,7 +19,7 @@ from store.review.items import (
 from store.review.leases import LeasedQuestion, Leases, LeaseTerms, page_of_checks
 from store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, MTurk, unconfirmed
 from store.review.outlook import FINISHED, PAUSED, Outlooks, QueueOutlook
-from store.review.people import ADMIN, REVIEWER, REVOKED, WORKER, Invitation, People, Person
+from store.review.people import ADMIN, EDITOR, REVIEWER, REVOKED, Invitation, People, Person
 from store.review.records import QueueProgress, Records
 from store.review.rulings import DisputedLabel, Rulings
 from store.review.training import Training

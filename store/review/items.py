@@ -9,17 +9,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, text, update
 
-from store.review.people import ADMIN, WORKER, people
+from store.review.people import people
 from store.schema import review_examples, review_items, review_votes, review_waits, runs
 from store.sql import KEYS, chunks, insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
 
 OPEN, DONE, ABANDONED, CHECK = "open", "done", "given up", "check"  # states of a question
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
-VOTE, CHECKED, REPEAT = "vote", "check", "repeat"  # purposes of a vote
+VOTE, CHECKED, REPEAT, RULING = "vote", "check", "repeat", "ruling"  # purposes of a vote
 items, votes = review_items, review_votes
-# A ruling is the answer of an administrator, who is asked nothing else, to a question that then needs no votes.
-IS_RULING = and_(votes.c.purpose == CHECKED, people.c.role == ADMIN)
+DECIDES = votes.c.purpose.in_((VOTE, RULING))  # a ruling outranks the votes
 MANY = 500
 MAX_CACHED_EXAMPLES = 10_000
 # The columns that are needed to ask a person.
@@ -118,15 +117,13 @@ class Items(Repository):
                 is_late = row.deadline is not None and row.deadline <= now and row.state == OPEN
                 by_item[row.id] = found[row.digest] = Standing(row.id, row.votes, row.state == ABANDONED or is_late)
             query = (
-                select(votes, people.c.name, people.c.role)
+                select(votes, people.c.name, people.c.is_worker)
                 .join(people, people.c.id == votes.c.person)
-                .where(votes.c.item.in_(list(by_item)), votes.c.state == GIVEN, or_(votes.c.purpose == VOTE, IS_RULING))
+                .where(votes.c.item.in_(list(by_item)), votes.c.state == GIVEN, DECIDES)
             )
             for vote in connection.execute(query):
-                given = Vote(
-                    vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at, vote.role == WORKER
-                )
-                if vote.purpose == CHECKED:
+                given = Vote(vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at, vote.is_worker)
+                if vote.purpose == RULING:
                     by_item[vote.item].ruling = given
                 else:
                     by_item[vote.item].given[vote.slot] = given

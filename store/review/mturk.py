@@ -24,7 +24,7 @@ from store.review.leases import (
     leased_question,
     taken_slots,
 )
-from store.review.people import WORKER, add_person, people
+from store.review.people import add_person, people
 from store.review.votes import LATE, SKIPPED, WITHDRAWN, count_votes
 from store.schema import review_hits
 from store.sql import insert_new
@@ -166,7 +166,7 @@ def _votes_of(connection: Connection, name: str, wanted: Collection[int]) -> lis
 
 def _confirmed(connection: Connection, held: Sequence[Row[Any]], name: str, now: float) -> list[Row[Any]]:
     """The votes that are the worker's from now on; a second one on the same question is withdrawn."""
-    person = add_person(connection, name, WORKER, now).id
+    person = add_person(connection, name, now, is_worker=True).id
     before = {row.item: row.state for row in _votes_of(connection, name, [row.item for row in held])}
     again = [row for row in held if before.get(row.item) in _ANSWERED]
     _withdraw(connection, again)
@@ -206,7 +206,7 @@ def _held(connection: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
         select(votes.c.id, votes.c.item, votes.c.answer, people.c.name, items.c.votes)
         .join(items, items.c.id == votes.c.item)
         .join(people, people.c.id == votes.c.person)
-        .where(and_(which, votes.c.state == HELD, people.c.role == WORKER))
+        .where(and_(which, votes.c.state == HELD, people.c.is_worker))
         .order_by(votes.c.item, votes.c.id)
         .with_for_update(of=(votes, items))
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from store.schema import review_invitations, review_people, review_secrets
 from store.sql import insert_new
 from store.transactions import Repository, reads, writes
 
-REVIEWER, ADMIN, WORKER = "reviewer", "admin", "worker"
+REVIEWER, EDITOR, ADMIN = "reviewer", "editor", "admin"  # roles of invitations
 REVOKED, EXPIRED = "revoked", "expired"
 people, invitations = review_people, review_invitations
 
@@ -22,14 +23,13 @@ people, invitations = review_people, review_invitations
 class Person:
     id: int
     name: str
-    role: str
-    is_editor: bool = False  # of runs in the studio
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
     id: int
     person: Person
+    role: str
     created_at: float
     expires_at: float
     revoked_at: float | None
@@ -37,9 +37,7 @@ class Invitation:
     ended: str = ""  # REVOKED or EXPIRED
 
 
-_INVITATIONS = select(invitations, people.c.name, people.c.role, people.c.is_editor).join(
-    people, people.c.id == invitations.c.person
-)
+_INVITATIONS = select(invitations, people.c.name).join(people, people.c.id == invitations.c.person)
 
 
 class People(Repository):
@@ -60,26 +58,23 @@ class People(Repository):
         return connection.execute(select(review_secrets.c.value).where(review_secrets.c.name == name)).scalar()
 
     @writes
-    def add(self, connection: Connection, name: str, role: str) -> Person:
-        """The person of that name, inserted if new. A name keeps the role it was first used in."""
-        return add_person(connection, name, role, self._clock())
+    def add(self, connection: Connection, name: str, *, is_worker: bool = False) -> Person:
+        """The person of that name, inserted if new. The name of a worker is no one else's."""
+        return add_person(connection, name, self._clock(), is_worker=is_worker)
 
     @reads
     def find(self, connection: Connection, name: str) -> Person | None:
         row = connection.execute(select(people).where(people.c.name == name)).one_or_none()
-        return None if row is None else _person(row)
-
-    @writes
-    def make_editor(self, connection: Connection, person: int) -> None:
-        connection.execute(update(people).where(people.c.id == person).values(is_editor=True))
+        return None if row is None else Person(row.id, row.name)
 
     @writes
     def invite(self, connection: Connection, name: str, role: str, seconds: float, by: str = "") -> Invitation:
+        """`role` is what this invitation allows: others of the same person keep theirs."""
         now = self._clock()
-        person = add_person(connection, name, role, now)
-        values = {"person": person.id, "created_at": now, "expires_at": now + seconds, "invited_by": by}
+        person = add_person(connection, name, now, is_worker=False)
+        values = {"person": person.id, "role": role, "created_at": now, "expires_at": now + seconds, "invited_by": by}
         number = connection.execute(insert(invitations).values(values).returning(invitations.c.id)).scalar_one()
-        return Invitation(number, person, now, now + seconds, None, by)
+        return Invitation(number, person, role, now, now + seconds, None, by)
 
     @reads
     def invitation(self, connection: Connection, number: int) -> Invitation | None:
@@ -93,26 +88,26 @@ class People(Repository):
         return [_invitation(row, now) for row in connection.execute(_INVITATIONS.order_by(invitations.c.id))]
 
     @writes
-    def revoke(self, connection: Connection, name: str) -> int:
-        """End all invitations of a person, and thereby every session; how many there were."""
+    def revoke(self, connection: Connection, name: str, *, keep: Sequence[str] = ()) -> int:
+        """End all invitations of a person, but for those of the roles to `keep`, and thereby every session; how many
+        there were."""
         of_person = select(people.c.id).where(people.c.name == name).scalar_subquery()
-        ended = update(invitations).where(invitations.c.person == of_person, invitations.c.revoked_at.is_(None))
+        ended = update(invitations).where(
+            invitations.c.person == of_person, invitations.c.role.not_in(keep), invitations.c.revoked_at.is_(None)
+        )
         return connection.execute(ended.values(revoked_at=self._clock())).rowcount
 
 
-def add_person(connection: Connection, name: str, role: str, now: float) -> Person:
-    insert_new(connection, people, [{"name": name, "role": role, "is_editor": False, "created_at": now}])
+def add_person(connection: Connection, name: str, now: float, *, is_worker: bool) -> Person:
+    insert_new(connection, people, [{"name": name, "is_worker": is_worker, "created_at": now}])
     row = connection.execute(select(people).where(people.c.name == name)).one()
-    if row.role != role:
-        raise StoreError(f"{name!r} is the name of a {row.role} already: choose another name")
-    return _person(row)
-
-
-def _person(row: Row[Any]) -> Person:
-    return Person(row.id, row.name, row.role, row.is_editor)
+    if row.is_worker != is_worker:
+        who = "a worker of Mechanical Turk" if row.is_worker else "somebody who was invited"
+        raise StoreError(f"{name!r} is the name of {who} already: choose another name")
+    return Person(row.id, row.name)
 
 
 def _invitation(row: Row[Any], now: float) -> Invitation:
-    person = Person(row.person, row.name, row.role, row.is_editor)
+    person = Person(row.person, row.name)
     ended = REVOKED if row.revoked_at is not None else EXPIRED if row.expires_at <= now else ""
-    return Invitation(row.id, person, row.created_at, row.expires_at, row.revoked_at, row.invited_by, ended)
+    return Invitation(row.id, person, row.role, row.created_at, row.expires_at, row.revoked_at, row.invited_by, ended)

@@ -91,7 +91,6 @@ _RECORD = (
         items.c.question,
         items.c.expected,
         people.c.name.label("by"),
-        people.c.role,
         *(votes.c[name] for name in ("purpose", "slot", "state", "answer", "seconds", "cost", "answered_at")),
     )
     .join(items, items.c.id == votes.c.item)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, select, update
 
-from store.review.items import CHECKED, DONE, GIVEN, IS_RULING, LEASED, OPEN, VOTE, items, votes
+from store.review.items import DONE, GIVEN, LEASED, OPEN, RULING, VOTE, items, votes
 from store.review.leases import end_leases
 from store.review.people import people
 from store.review.withdrawals import retire
@@ -67,7 +67,7 @@ class Rulings(Repository):
         )
         new = sorted(labels - ruled)
         for item in new:
-            row = {"item": item, "person": person, "purpose": CHECKED, "slot": None, "state": GIVEN, "seconds": 0.0}
+            row = {"item": item, "person": person, "purpose": RULING, "slot": None, "state": GIVEN, "seconds": 0.0}
             row |= {"answer": {"verdict": "yes" if verdicts[item] else "no"}, "submission": submission, "cost": 0}
             row |= dict.fromkeys(("shown_at", "lease_until", "answered_at"), now)
             connection.execute(insert(votes).values(row))
@@ -80,7 +80,7 @@ class Rulings(Repository):
 
 
 def ruled_items() -> Select[Any]:
-    return select(votes.c.item).join(people, people.c.id == votes.c.person).where(IS_RULING, votes.c.state == GIVEN)
+    return select(votes.c.item).where(votes.c.purpose == RULING, votes.c.state == GIVEN)
 
 
 def _divided(queue: str | None) -> Select[Any]:

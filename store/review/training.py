@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, cast, func, insert, or_, select, update
 
-from store.review.items import ASKED, CHECK, CHECKED, DONE, EXPIRED, GIVEN, IS_RULING, LEASED, VOTE, items, votes
+from store.review.items import ASKED, CHECK, CHECKED, DECIDES, DONE, EXPIRED, GIVEN, LEASED, RULING, VOTE, items, votes
 from store.review.leases import MAX_CANDIDATES, LeasedQuestion, LeaseTerms, leased_question
-from store.review.people import people
 from store.transactions import Repository, reads, writes
 
 LABEL = "label"
@@ -98,12 +97,11 @@ def _verdicts(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
             votes.c.item, votes.c.purpose, func.min(answer).label("text"), func.count(answer.distinct()).label("kinds")
         )
         .add_columns(func.count().label("n"))
-        .join(people, people.c.id == votes.c.person)
-        .where(votes.c.item.in_(list(numbers)), or_(votes.c.purpose == VOTE, IS_RULING), votes.c.state == GIVEN)
+        .where(votes.c.item.in_(list(numbers)), DECIDES, votes.c.state == GIVEN)
         .group_by(votes.c.item, votes.c.purpose)
     )
     found: dict[int, str] = {}
-    for row in sorted(connection.execute(query), key=lambda row: row.purpose == CHECKED):
-        if row.purpose == CHECKED or (row.kinds == 1 and row.n > 1):
+    for row in sorted(connection.execute(query), key=lambda row: row.purpose == RULING):
+        if row.purpose == RULING or (row.kinds == 1 and row.n > 1):
             found[row.item] = "yes" if '"yes"' in row.text else "no"
     return found

@@ -124,10 +124,9 @@ class BrowsePages(StudioPages):
             name = opened.run.summary.dataset.name if opened else LiveRun(folder / LIVE).begun.get("name", "")
         except RunError as error:
             raise HTTPException(422, str(error)) from None
-        return self._templates.page(
+        return self.render(
             "browse_run.html",
-            who=visitor.who,
-            csrf=visitor.csrf,
+            visitor,
             key=key,
             folder=folder.name,
             name=name,

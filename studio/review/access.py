@@ -13,11 +13,12 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from itsdangerous import BadData, URLSafeSerializer
 
-from store.review import REVOKED, Invitation, Person, Queue
+from store.review import EDITOR, REVIEWER, REVOKED, Invitation, Person, Queue
 from studio.review.forms import Form, read_form
 from studio.review.languages import Moment, language_of
 
-PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
+PUBLIC = "public"
+ANSWERING = (REVIEWER, EDITOR)
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # purposes of a signature
 SECRET = "links"  # noqa: S105 - the name under which the store keeps it
 
@@ -109,14 +110,13 @@ class Signer:
 
 @dataclass
 class RequestContext:
-    """One request; `person` is set once it has been admitted."""
+    """One request; `invitation` is set once it has been admitted."""
 
     form: Form
     language: str = "en"
     csrf: str = ""
     find: Callable[[], Invitation | None] = lambda: None
-    person: Person | None = None
-    invited_by: str = ""
+    invitation: Invitation | None = None
 
     def admit(self, *roles: str) -> None:
         """Refuse a visitor without an invitation for one of these roles."""
@@ -125,15 +125,28 @@ class RequestContext:
             raise NO_LINK
         if invitation.ended:
             raise ended(invitation)
-        if invitation.person.role not in roles:
+        if invitation.role not in roles:
             raise Refusal(403, "refused.role")
-        self.person, self.invited_by = invitation.person, invitation.by
+        self.invitation = invitation
+
+    @property
+    def admitted(self) -> Invitation:
+        if self.invitation is None:
+            raise NO_LINK
+        return self.invitation
 
     @property
     def who(self) -> Person:
-        if self.person is None:
-            raise NO_LINK
-        return self.person
+        return self.admitted.person
+
+    @property
+    def role(self) -> str:
+        return self.admitted.role
+
+    def still_admitted(self) -> bool:
+        """Whether the invitation is still valid: asked again and again by what takes long, such as a stream."""
+        invitation = self.find()
+        return invitation is not None and not invitation.ended
 
 
 class Authenticator:

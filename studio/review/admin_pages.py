@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from store.review import EXEMPLARS, DisputedLabel, digests_shown
-from studio.review.access import ADMIN, Visitor, for_role
+from store.review import ADMIN, EXEMPLARS, DisputedLabel, digests_shown
+from studio.review.access import Visitor, for_role
 from studio.review.languages import CATALOGUES, Catalogue
 from studio.review.media import Digest, Size, picture_of
 from studio.review.views import Cards, ReviewPages
@@ -67,7 +67,7 @@ class AdminPages(ReviewPages):
 
     @for_role("POST /admin/revoke", ADMIN)
     def revoke(self, visitor: Visitor) -> Response:
-        self._queue.people.revoke(visitor.form.value("name"))
+        self._queue.people.revoke(visitor.form.value("name"), keep=[ADMIN])
         return RedirectResponse("/admin", 303)
 
     @for_role("GET /admin/disputed", ADMIN)

@@ -9,11 +9,11 @@ from typing import Any
 
 from fastapi.responses import RedirectResponse, Response
 
-from store.review import FINISHED, PAUSED, LeasedQuestion, QueueOutlook
+from store.review import ADMIN, FINISHED, PAUSED, LeasedQuestion, QueueOutlook
 from studio.review.access import (
+    ANSWERING,
     NO_LINK,
     PUBLIC,
-    REVIEWER,
     Authenticator,
     RequestContext,
     Visitor,
@@ -59,7 +59,7 @@ class AnswerPages(ReviewPages):
             name=person.name,
             by=invitation.by,
             until=invitation.expires_at,
-            admin=person.role == "admin",
+            admin=invitation.role == ADMIN,
         )
         return self._authenticator.start_session(invitation, page)
 
@@ -67,26 +67,26 @@ class AnswerPages(ReviewPages):
     def static_file(self, name: str) -> Response:
         return self._files.response(name)
 
-    @for_role("GET /media/{digest}/{size}", REVIEWER)
+    @for_role("GET /media/{digest}/{size}", *ANSWERING)
     def media(self, visitor: Visitor, digest: Digest, size: Size) -> Response:
         del visitor
         return picture_of(self._queue, self._pictures, digest, size)
 
-    @for_role("GET /", REVIEWER)
+    @for_role("GET /", *ANSWERING)
     def question(self, visitor: Visitor, note: str = "") -> Response:
         person, terms = visitor.who.id, self._config.terms
         training = self._queue.training.next_page(person, terms) if terms.training else []
         shown = training or self._queue.leases.next_page(person, terms)
         return self._page(visitor, shown, note=note if note in NOTES else "")
 
-    @for_role("GET /ready", REVIEWER)
+    @for_role("GET /ready", *ANSWERING)
     def ready(self, visitor: Visitor) -> Response:
         queue = self._config.terms.queue
         left = self._queue.records.progress(visitor.who.id, queue).left
         now = {"left": left, "state": self._queue.outlooks.of(queue).state}
         return Response(json.dumps(now), media_type="application/json")
 
-    @for_role("GET /training", REVIEWER)
+    @for_role("GET /training", *ANSWERING)
     def feedback(self, visitor: Visitor) -> Response:
         """What was right and what was wrong in the training round."""
         results, say = self._queue.training.results(visitor.who.id), CATALOGUES[visitor.language]
@@ -106,13 +106,13 @@ class AnswerPages(ReviewPages):
         right = sum(result.said == result.right for result in results)
         return self._templates.page("training.html", language=visitor.language, results=shown, right=right)
 
-    @for_role("POST /touch", REVIEWER)
+    @for_role("POST /touch", *ANSWERING)
     def touch(self, visitor: Visitor) -> Response:
         """Somebody is at work on the page: it is kept for them."""
         self._queue.leases.touch(visitor.who.id, self._config.terms)
         return Response(status_code=204)
 
-    @for_role("POST /answer", REVIEWER)
+    @for_role("POST /answer", *ANSWERING)
     def answer(self, visitor: Visitor) -> Response:
         """Save the answers to the current questions; questions answered before keep their answer."""
         if not is_comparison(visitor.form):
@@ -147,13 +147,13 @@ class AnswerPages(ReviewPages):
         counted = self._queue.votes.give(visitor.who.id, {shown.id: answer})
         return _home("late" if counted.late else "")
 
-    @for_role("POST /skip", REVIEWER)
+    @for_role("POST /skip", *ANSWERING)
     def skip(self, visitor: Visitor) -> Response:
         why = reason(visitor.form, self._config.clean)
         self._queue.votes.skip(visitor.who.id, visitor.form.numbers("lease"), why)
         return _home()
 
-    @for_role("POST /undo", REVIEWER)
+    @for_role("POST /undo", *ANSWERING)
     def undo(self, visitor: Visitor) -> Response:
         return _home(self._queue.votes.undo(visitor.who.id, self._config.terms))
 
@@ -187,7 +187,7 @@ class AnswerPages(ReviewPages):
             "state": state,
             "outlook": outlook.state,
             "why": why,
-            "by": visitor.invited_by,
+            "by": visitor.admitted.by,
             "found": found,
         }
 

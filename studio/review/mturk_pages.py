@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from fastapi.responses import Response
 
-from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, unconfirmed
+from store.review import COLLECTED, Hit, LeasedQuestion, unconfirmed
 from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Visitor, for_role
 from studio.review.languages import CATALOGUES
 from studio.review.media import Digest, Size
@@ -60,7 +60,7 @@ class MturkPages(ReviewPages):
         if assignmentId == PREVIEW:
             return self._templates.page("task_preview.html", language=visitor.language, questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
-        worker = self._queue.people.add(at.name, WORKER)
+        worker = self._queue.people.add(at.name, is_worker=True)
         shown = self._queue.mturk.lease_items(worker.id, hit.items, at.worker_name)
         if not shown and not self._queue.mturk.submitted(hit.token, at.assignment, at.worker_name):
             raise Refusal(409, "refused.task.answered")
@@ -73,7 +73,7 @@ class MturkPages(ReviewPages):
         at = self._assignment(token, form.value("assignment"), form.value("worker"), form.value("submit_to"))
         if not self._signer.is_stamp(form.value("stamp"), at.stamped, TASK):
             raise Refusal(403, "refused.task.form")
-        worker = self._queue.people.add(at.name, WORKER)
+        worker = self._queue.people.add(at.name, is_worker=True)
         if not is_comparison(form):
             has, unsure = labels(form)
             self._queue.votes.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)

@@ -57,10 +57,9 @@ class CorrectPages(StudioPages):
         cells = cells_of(opened, feature, which)
         pages = max(1, -(-len(cells) // PER_PAGE))
         page = min(max(page, 1), pages)
-        return self._templates.page(
+        return self.render(
             "correct.html",
-            who=visitor.who,
-            csrf=visitor.csrf,
+            visitor,
             run=opened,
             cells=cells[(page - 1) * PER_PAGE : page * PER_PAGE],
             total=len(cells),

@@ -140,9 +140,9 @@ class CostPages(StudioPages):
     @for_staff("GET /costs")
     def costs(self, visitor: Visitor) -> Response:
         spent = spendings(self._config.costs(), self._config.states(), self._run_catalog.entries())
-        return self._templates.page(
+        return self.render(
             "costs.html",
-            who=visitor.who,
+            visitor,
             spent=spent[::-1][:MOST_LISTED],
             listed=len(spent),
             chart=chart_of(spent, time.time()) if spent else None,

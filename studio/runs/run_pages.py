@@ -43,10 +43,9 @@ class RunPages(StudioPages):
         going = [
             (key, begun) for key, begun, goes_on in self._run_catalog.live() if goes_on or begun["run_id"] not in known
         ]
-        return self._templates.page(
+        return self.render(
             "runs.html",
-            who=visitor.who,
-            csrf=visitor.csrf,
+            visitor,
             entries=listed(entries, q, sort, archived=archived),
             total=len(entries),
             going=[(key, begun, states.get(begun["run_id"], {}).get("status", "unknown")) for key, begun in going][
@@ -97,9 +96,7 @@ class RunPages(StudioPages):
             return self._run(visitor, key, problem=str(refused), status=409 if refused.stale else 422)
         if step.done:
             return RedirectResponse(f"/runs/{key}", 303)
-        return self._templates.page(
-            "change.html", who=visitor.who, csrf=visitor.csrf, run=opened, command=command, step=step
-        )
+        return self.render("change.html", visitor, run=opened, command=command, step=step)
 
     @for_staff("POST /runs/{key}/export")
     def export(self, visitor: Visitor, key: Key) -> Response:
@@ -121,11 +118,10 @@ class RunPages(StudioPages):
         except RunError as error:
             raise HTTPException(422, str(error)) from None
         marked = zip(findings.found, findings.marks, strict=True)
-        return self._templates.page(
+        return self.render(
             "run.html",
+            visitor,
             status,
-            who=visitor.who,
-            csrf=visitor.csrf,
             run=opened,
             summary=opened.run.summary,
             features=[
@@ -154,17 +150,15 @@ class RunPages(StudioPages):
         keys = list(dict.fromkeys(chosen))
         if len(keys) != 2:
             message = "Two runs are shown side by side: tick two of them in the list."
-            return self._templates.page(
-                "notice.html", 422, who=visitor.who, title="Side by side", message=message, back="/runs"
-            )
+            return self.render("notice.html", visitor, 422, title="Side by side", message=message, back="/runs")
         a, b = (self.opened(key) for key in keys)
         try:
             found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))
         except RunError as error:
             raise HTTPException(422, str(error)) from None
-        return self._templates.page(
+        return self.render(
             "pair.html",
-            who=visitor.who,
+            visitor,
             runs=(a, b),
             settings=differing(a.run.summary.settings, b.run.summary.settings),
             found=found,

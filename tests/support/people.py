@@ -25,7 +25,7 @@ class TruthfulPerson:
     def __init__(self, queue: Queue, name: str, dataset: Dataset) -> None:
         assert dataset.truth is not None
         self.queue = queue
-        self.id = queue.people.add(name, "reviewer").id
+        self.id = queue.people.add(name).id
         self.columns = dataset.truth.columns
         self.truth = {
             example.digest: row for example, row in zip(dataset.examples, dataset.truth.matrix.tolist(), strict=True)

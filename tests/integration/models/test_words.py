@@ -74,7 +74,7 @@ def test_people_mark_pairs_as_they_mark_examples(store: Store) -> None:
     pairs = [Same.of(CAT, TOM), Same.of(CAT, DOG)]
     panel = Panel(oracle, (), 1)
     assert isinstance(panel.compare(pairs).stopped, AnswersPending)
-    person = store.queue.people.add("Ann", "reviewer").id
+    person = store.queue.people.add("Ann").id
     shown = store.queue.leases.next_page(person, LeaseTerms())
     assert {one.question["feature"][0] for one in shown} == {"mean the same"}
     examples = store.queue.items.examples([one.question["example"] for one in shown])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -93,6 +94,38 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
     viewer.join()
     assert not live.goes_on
     assert early == seen(editor, key)
+
+
+def test_a_stream_ends_seconds_after_its_reader_was_revoked(world: World, studio: StudioSite) -> None:
+    go_on, held = threading.Event(), threading.Event()
+
+    def compare(panel: Panel, questions: list[Any]) -> Elicited:
+        held.set()
+        assert go_on.wait(60)
+        return panel.compare(questions)
+
+    prepared = prepare(settings(world))
+    thread = threading.Thread(target=run_discovery, args=(prepared,), kwargs={"run_id": "r", "compare": compare})
+    thread.start()
+    assert held.wait(60)
+    ann, bob = (studio.staff(name, "editor") for name in ("Ann", "Bob"))
+    address = f"/live/{key_of((world.folder.parent / 'runs' / 'one').resolve())}/events"
+    try:
+        with ann.client.stream("GET", address) as stream, bob.client.stream("GET", address) as other:
+            lines, others = stream.iter_lines(), other.iter_lines()
+            assert next(lines) == next(others) == "id: 1"
+            studio.store.queue.people.revoke("Ann")
+            revoked = time.monotonic()
+            for _ in lines:
+                pass
+            assert time.monotonic() - revoked < 10
+            assert thread.is_alive(), "the run goes on"
+            assert ann.get(address).status_code == 403
+            go_on.set()
+            assert any(line == "event: over" for line in others), "and so does everybody else's stream"
+    finally:
+        go_on.set()
+        thread.join()
 
 
 def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, studio: StudioSite) -> None:

@@ -283,9 +283,24 @@ def test_editors_and_reviewers_come_by_invitation_and_can_be_sent_away(site: Stu
         assert guest.get(home).status_code == 200
         owner.post("/people/revoke", {"name": name})
         assert guest.get(home).status_code == 403
-    assert owner.post("/people/invite", {"name": "Olga", "role": "editor"}).status_code == 422
     owner.post("/people/revoke", {"name": "Olga"})
     assert owner.get("/people").status_code == 200
+
+
+def test_each_link_has_the_role_that_it_was_given(site: StudioSite) -> None:
+    owner, old = site.staff("Olga", "admin"), site.visitor("Ann")
+    editor = site.staff("Ann", "editor")
+    assert (editor.get("/runs").status_code, old.get("/runs").status_code) == (200, 403), "the old link is not raised"
+    assert editor.get("/").status_code == 200, "an editor may answer too"
+    owner.get("/people")
+    assert "<td>editor</td>" in owner.page
+    owner.post("/people/revoke", {"name": "Ann"})
+    assert (editor.get("/runs").status_code, old.get("/").status_code) == (403, 403)
+    again = site.visitor("Ann")
+    assert (again.get("/").status_code, again.get("/runs").status_code) == (200, 403), "invited as a reviewer"
+    assert site.stranger().open(site.link("Ann").replace("/i/", "/s/")).get("/runs").status_code == 403
+    same_name = site.staff("Olga", "editor")
+    assert same_name.get("/people").status_code == 403, "the owner's name opens nothing"
 
 
 def test_a_damaged_run_is_not_listed_and_damages_nothing_else(site: StudioSite, run: Run, tmp_path: Path) -> None:

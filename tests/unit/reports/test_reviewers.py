@@ -20,7 +20,6 @@ def vote(by: str, item: int, verdict: str = "yes", **other: Any) -> dict[str, An
         "ids": [f"e{item}"],
         "expected": None,
         "by": by,
-        "role": "reviewer",
         "purpose": "vote",
         "slot": 0,
         "state": "given",

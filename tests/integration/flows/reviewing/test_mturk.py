@@ -85,7 +85,7 @@ def posted(store: Store, turk: tuple[Any, Stubber]) -> Hit:
 def work(store: Store, hit: Hit, worker: str, assignment: str) -> None:
     """What the page does when a worker answers."""
     name = f"mturk {worker}"
-    who = store.queue.people.add(unconfirmed(name, assignment), "worker").id
+    who = store.queue.people.add(unconfirmed(name, assignment), is_worker=True).id
     shown = store.queue.mturk.lease_items(who, hit.items, name)
     store.queue.votes.give(who, {one.id: {"verdict": "yes"} for one in shown}, submission=assignment, held=True)
 
@@ -130,7 +130,7 @@ def test_each_comparison_is_a_task_of_its_own(store: Store) -> None:
 
 def test_what_is_published_is_reserved_first_and_taken_from_the_page(store: Store, turk: tuple[Any, Stubber]) -> None:
     ask(store)
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     hit = posted(store, turk)
     assert (hit.state, hit.hit_id, hit.run_id, len(hit.items)) == ("posted", HIT, "run", 5)
     assert store.runs.spent("scope") == (0, 2 * BOUND)
@@ -184,7 +184,7 @@ def test_collecting_after_a_crash_books_nothing_twice(store: Store, turk: tuple[
     expect_left(turk[1])  # its time is over and nobody else took it
     collect(store, turk[0], "production")
     assert store.runs.spent("scope") == (BOUND, 0)
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     assert len(store.queue.leases.next_page(ann, LeaseTerms())) == 5, "what is missing is asked on the page again"
 
 

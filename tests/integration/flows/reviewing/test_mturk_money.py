@@ -110,7 +110,7 @@ def test_what_the_budget_no_longer_allows_goes_back_to_the_page(
     lines = collect(store, turk[0], "production").lines()
     assert "budget of 0.12 USD of run faces does not allow it" in lines[1]
     assert store.runs.spent("scope") == (0, 1)
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     assert len(store.queue.leases.next_page(ann, LeaseTerms())) == 5
     assert post_planned(store, turk[0], "production") == 0
 

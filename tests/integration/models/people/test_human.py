@@ -62,7 +62,7 @@ def test_what_is_unknown_waits_in_the_queue_and_what_is_answered_comes_out(store
     assert str(pending) == "17 questions wait for 3 votes each: run `python -m flows review`"
     assert pending is not None
     assert len(pending.items) == 17
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     shown = store.queue.leases.next_page(ann, LeaseTerms(page_size=5))
     store.queue.votes.give(ann, {one.id: {"verdict": "yes"} for one in shown})
     answers, pending = asked(oracle, votes(17, 3))
@@ -73,7 +73,7 @@ def test_what_is_unknown_waits_in_the_queue_and_what_is_answered_comes_out(store
 def test_a_comparison_carries_name_definition_and_the_examples_meant(store: Store) -> None:
     oracle = HumanOracle(store.queue)
     asked(oracle, [TRIPLE])
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     (shown,) = store.queue.leases.next_page(ann, LeaseTerms())
     said = {"verdict": "feature", "name": "beard", "definition": "hair on the chin", "shown": [0, 2]}
     store.queue.votes.give(ann, {shown.id: said})
@@ -98,7 +98,7 @@ def test_people_are_booked_once_and_nothing_stays_reserved_while_they_think(stor
     for _ in range(3):
         asked(ledger, votes(4, 1))
         assert store.runs.spent("scope") == (0, 0)
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     shown = store.queue.leases.next_page(ann, LeaseTerms())
     store.queue.votes.give(ann, {one.id: {"verdict": "no"} for one in shown})
     for _ in range(2):
@@ -114,7 +114,7 @@ def test_no_more_is_asked_than_the_budget_allows(store: Store) -> None:
     _, pending = asked(ledger, votes(10, 1))
     assert pending is not None
     assert len(pending.items) == 3  # at most two minutes each
-    ann = store.queue.people.add("ann", "reviewer").id
+    ann = store.queue.people.add("ann").id
     store.queue.votes.give(ann, {one.id: {"verdict": "no"} for one in store.queue.leases.next_page(ann, LeaseTerms())})
     store.queue.withdrawals.withdraw(ann)  # and none of it is paid for twice
     tight = recorded(store, HumanOracle(store.queue, terms=HumanTerms(price=1)), budget=0)

@@ -26,7 +26,7 @@ def triple(number: int) -> ReviewQuestion:
 
 
 def answer(queue: Queue, name: str, said: dict[str, Any], terms: LeaseTerms | None = None) -> int:
-    person = queue.people.add(name, "reviewer").id
+    person = queue.people.add(name).id
     shown = queue.leases.next_page(person, terms or LeaseTerms())
     queue.votes.give(person, {one.id: said for one in shown})
     return person
@@ -35,7 +35,7 @@ def answer(queue: Queue, name: str, said: dict[str, Any], terms: LeaseTerms | No
 def test_progress_is_counted_by_kind_and_names_by_data_set(store: Store, clock: Clock) -> None:
     queue = store.queue
     queue.items.enqueue([triple(1), *(label(number, 1) for number in range(4))])
-    person = queue.people.add("ann", "reviewer").id
+    person = queue.people.add("ann").id
     assert (queue.records.progress(person).comparisons, queue.records.progress(person).labels) == (1, 4)
     shown = queue.leases.next_page(person, LeaseTerms())
     (held,) = queue.leases.held()
@@ -71,20 +71,20 @@ def test_disputes_are_ruled_and_agreement_trains(store: Store) -> None:
     queue = store.queue
     queue.items.enqueue([label(number) for number in range(4)])
     answer(queue, "ann", YES)
-    person = queue.people.add("bob", "reviewer").id
+    person = queue.people.add("bob").id
     shown = queue.leases.next_page(person, LeaseTerms())
     queue.votes.give(person, {one.id: YES if place else NO for place, one in enumerate(shown)})
     assert queue.rulings.count("main") == 1
     (disputed,) = queue.rulings.disputed()
     assert (disputed.yes, disputed.no) == (["ann"], ["bob"])
     terms = LeaseTerms(training=10)
-    cyd = queue.people.add("cyd", "reviewer").id
+    cyd = queue.people.add("cyd").id
     trained = queue.training.next_page(cyd, terms)
     assert len(trained) == 3, "what is disputed trains nobody"
     assert queue.training.next_page(cyd, terms) == trained
     queue.votes.give_labels(cyd, {one.id: True for one in trained}, submission="s")
     assert [(one.said, one.right) for one in queue.training.results(cyd)] == [("yes", "yes")] * 3
-    boss = queue.people.add("boss", "admin").id
+    boss = queue.people.add("boss").id
     assert queue.rulings.rule(boss, {disputed.item: False}) == 1
     assert queue.rulings.count() == 0
     (standing,) = queue.items.standing([label(int(disputed.question["example"][1:])).digest]).values()

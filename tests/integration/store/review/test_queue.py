@@ -26,7 +26,7 @@ def label(number: int, feature: str = "beard", **terms: Any) -> ReviewQuestion:
 
 
 def person(queue: Queue, name: str) -> int:
-    return queue.people.add(name, "reviewer").id
+    return queue.people.add(name).id
 
 
 def give_all(queue: Queue, who: int, shown: list[LeasedQuestion], answer: dict[str, str] = YES) -> None:
@@ -269,10 +269,30 @@ def test_invitations_expire_and_are_revoked(store: Store, clock: Clock) -> None:
     assert queue.people.revoke("nobody") == 0
 
 
-def test_a_name_stays_with_its_role(store: Store) -> None:
+def role(queue: Queue, number: int) -> str:
+    invitation = queue.people.invitation(number)
+    assert invitation is not None
+    return invitation.role
+
+
+def test_the_role_belongs_to_the_invitation_and_not_to_the_person(store: Store) -> None:
+    people = store.queue.people
+    old, new = people.invite("ann", "reviewer", 60), people.invite("ann", "editor", 60)
+    assert [role(store.queue, old.id), role(store.queue, new.id)] == ["reviewer", "editor"], "no old link is raised"
+    own = people.invite("ann", "admin", 60)
+    assert people.revoke("ann", keep=["admin"]) == 2
+    assert [ended(store.queue, one.id) for one in (old, new, own)] == ["revoked", "revoked", ""]
+    assert role(store.queue, people.invite("ann", "reviewer", 60).id) == "reviewer", "not an editor as before"
+    assert people.invite("ann", "reviewer", 60).person == old.person, "whose votes are known again"
+
+
+def test_the_name_of_a_worker_is_nobody_elses(store: Store) -> None:
+    store.queue.people.add("A2X", is_worker=True)
+    with pytest.raises(StoreError, match="'A2X' is the name of a worker of Mechanical Turk already"):
+        store.queue.people.invite("A2X", "reviewer", 60)
     store.queue.people.invite("ann", "reviewer", 60)
-    with pytest.raises(StoreError, match="'ann' is the name of a reviewer already"):
-        store.queue.people.invite("ann", "admin", 60)
+    with pytest.raises(StoreError, match="'ann' is the name of somebody who was invited already"):
+        store.queue.people.add("ann", is_worker=True)
 
 
 def test_the_signing_secret_stays_the_same(store: Store, store_url: str) -> None:

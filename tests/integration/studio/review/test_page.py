@@ -274,7 +274,7 @@ def test_examples_that_defined_a_feature_stand_beside_its_labels_whatever_is_ask
     site.ask([Label(feature, example) for example in shown[:2]])
     known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(3)]
     site.store.queue.items.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
-    person = site.store.queue.people.add("ann", "reviewer")
+    person = site.store.queue.people.add("ann")
     site.store.queue.leases.next_page(person.id, LeaseTerms(checks=1.0))
     page = site.visitor("ann").get().text
     assert page.count('class="cell"') == 4, "two questions and as many checks"

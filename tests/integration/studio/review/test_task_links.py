@@ -104,7 +104,7 @@ def test_a_task_that_was_collected_is_closed_and_its_questions_are_asked_on_the_
     reply = early.post(task, early_fields)
     assert (reply.status_code, "This task is over" in reply.text) == (409, True)
     assert site.stranger().get(f"{task}?assignmentId=AS3&workerId=A3&turkSubmitTo={MARKET}").status_code == 409
-    ann = site.store.queue.people.add("ann", "reviewer").id
+    ann = site.store.queue.people.add("ann").id
     assert len(site.store.queue.leases.next_page(ann, LeaseTerms())) == QUESTIONS
     assert {row["state"] for row in site.store.queue.records.answers()} == {"withdrawn"}
 
