@@ -5,11 +5,11 @@ The vectors of images are cached between runs, per model."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,28 @@ BATCH = 64
 MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 
 
+class Encoder(Protocol):
+    """A loaded model. `sigmoid` is true of SigLIP, whose logits are log-odds; CLIP's only say which text fits best:
+    better than each of the `rivals`, or than a negation where there are none."""
+
+    name: str
+    size: int  # numbers in a vector
+    sigmoid: bool
+    scale: float
+    bias: float
+    rivals: tuple[str, ...]
+
+    def problem_with(self, text: str) -> str | None: ...
+
+    def texts(self, texts: Sequence[str]) -> Vectors: ...
+
+    def images(self, examples: Sequence[Example]) -> Vectors: ...
+
+
 class Embedder:
-    """A loaded model. `sigmoid` is true of SigLIP, whose logits are log-odds; CLIP's only say which text fits best."""
+    """Both towers of a model, by transformers."""
+
+    rivals: tuple[str, ...] = ()
 
     def __init__(self, files: ModelFiles) -> None:
         import torch
@@ -107,21 +127,21 @@ class Embeddings:
     Safe to use from several threads, of which one has the model and the others open their pictures; the model is loaded
     when a vector is needed that is not cached."""
 
-    def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
-        self._files = files
+    def __init__(self, load: Callable[[], Encoder], version: str, folder: Path | None) -> None:
+        self._load = load
         self._path = folder / version if folder is not None else None
         self._file: VectorFile | None = None
         self._images: dict[str, NDArray[np.float32]] = {}  # those that could not be kept
         self._texts: dict[str, NDArray[np.float32]] = {}
         self._problems: dict[str, str | None] = {}
-        self._embedder: Embedder | None = None
+        self._embedder: Encoder | None = None
         self._lock = threading.RLock()
 
     @property
-    def embedder(self) -> Embedder:
+    def embedder(self) -> Encoder:
         with self._lock:
             if self._embedder is None:
-                self._embedder = Embedder(self._files)
+                self._embedder = self._load()
             return self._embedder
 
     def load(self) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind, differs_clearly
 from models.contrastive.domain import Domain
-from models.contrastive.embeddings import Embeddings
+from models.contrastive.embeddings import Embedder, Embeddings
+from models.contrastive.onnx_tower import NameVectors, TowerEmbedder, find_tower, is_tower, vectors_name
 from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
 from models.local import ModelFiles, find_model
 from models.oracle import (
@@ -96,16 +98,27 @@ ENOUGH_TO_CENTRE = 8  # phrases whose mean says what all phrases of the model ha
 
 
 def log_odds(embeddings: Embeddings, examples: Sequence[Example], prompts: Sequence[str]) -> LogOdds:
-    """SigLIP gives them itself. CLIP only compares: the prompt against the mean of a negated and a neutral one."""
+    """SigLIP gives them itself. CLIP only compares: the prompt against the mean of a negated and a neutral one, or
+    against all other names where a table of names is all that it knows."""
     images = embeddings.images(examples).astype(np.float64)
     model = embeddings.embedder
     logits: LogOdds = model.scale * images @ embeddings.texts(prompts).T + model.bias
     if model.sigmoid:
         return logits
+    if model.rivals:
+        return against_rivals(logits, model.scale * images @ embeddings.texts(model.rivals).T)
     negated: LogOdds = model.scale * images @ embeddings.texts([NEGATED.format(prompt) for prompt in prompts]).T
     neutral: LogOdds = model.scale * images @ embeddings.texts([NEUTRAL]).T
     refuted: LogOdds = np.logaddexp(negated, neutral) - np.log(2.0)
     return logits - refuted
+
+
+def against_rivals(logits: LogOdds, of_rivals: LogOdds) -> LogOdds:
+    """Of a name against the sum of the others, itself being one of n names. A picture may have several names and need
+    have none: the odds before looking are 1 to √n, halfway between one name in n (1 to n) and every name (1 to 1)."""
+    share = np.minimum(logits - np.logaddexp.reduce(of_rivals, axis=1, keepdims=True), -1e-9)
+    odds: LogOdds = share - np.log(-np.expm1(share)) + np.log(of_rivals.shape[1]) / 2
+    return odds
 
 
 def probability(log_odds: LogOdds) -> NDArray[np.float64]:
@@ -134,8 +147,9 @@ MOST_LOOKED_AT = 200  # pictures of which it is asked whether they are of the ki
 
 
 class ContrastiveOracle:
-    """`model` is a folder or a hub id, by default the model that ships; `vocabulary` a file, words, or None for the one
-    beside the weights; `cache` a folder for the vectors of pictures, or None to keep them in memory only."""
+    """`model` is a folder or a hub id, by default the model that ships, or an image tower as an ONNX file, which needs
+    `vectors`, a file with those of the vocabulary; `vocabulary` is a file, words, or None for the one beside the
+    weights; `cache` a folder for the vectors of pictures, or None to keep them in memory only."""
 
     width = 512
     opens_pictures = True
@@ -145,6 +159,7 @@ class ContrastiveOracle:
         model: str | Path | None = None,
         *,
         vocabulary: Path | Sequence[str] | None = None,
+        vectors: Path | None = None,
         threshold: float = THRESHOLD,
         synonym: float = SYNONYM,
         cache: Path | None = None,
@@ -155,14 +170,19 @@ class ContrastiveOracle:
                 raise OracleUnavailable(f"contrastive: {name}={value} must be above 0 and at most 1")
         self._threshold = threshold
         self._synonym = synonym
-        files = find_model(str(model or SHIPPED), revision)
-        version = files.revision or _weights_digest(Path(files.location))
+        tower = is_tower(str(model))
+        files = find_tower(str(model)) if tower else find_model(str(model or SHIPPED), revision)
         self._vocabulary = _vocabulary(files, vocabulary)
-        self._embeddings = Embeddings(files, version, cache)
+        names = _name_vectors(files, self._vocabulary, vectors)
+        version = vectors_name(files) if tower else files.revision or _weights_digest(Path(files.location))
+        load = partial(Embedder, files) if names is None else partial(TowerEmbedder, files, names)
+        self._embeddings = Embeddings(load, version, cache)
         self._domain = Domain.read(Path(files.location), version)
         self._sayable: dict[str, tuple[str, ...]] = {}
         chosen = {"weights": version, "threshold": threshold, "synonym": synonym}
         chosen["vocabulary"] = self._vocabulary.digest if self._vocabulary else ""
+        if names is not None:
+            chosen["vectors"] = names.digest
         self.identity = OracleIdentity("contrastive", files.name, tuple(sorted(chosen.items())), PROMPTS)
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
@@ -356,6 +376,21 @@ def _vocabulary(files: ModelFiles, wanted: Path | Sequence[str] | None) -> Vocab
         return given(wanted)
     beside = Path(files.location) / FILE_NAME
     return read(beside) if beside.is_file() else None
+
+
+def _name_vectors(files: ModelFiles, vocabulary: Vocabulary | None, vectors: Path | None) -> NameVectors | None:
+    """None for a model that has a text tower of its own."""
+    if not is_tower(files.location):
+        if vectors is not None:
+            raise OracleUnavailable(
+                f"contrastive: model {files.name!r} has a text tower of its own, and vectors={str(vectors)!r} is for "
+                "an image tower as an ONNX file: leave it out"
+            )
+        return None
+    if vocabulary is None or vectors is None:
+        missing = "vectors=FILE, a NumPy file with a row for each name" if vocabulary else "vocabulary=FILE, its names"
+        raise OracleUnavailable(f"contrastive: tower {files.name!r} has no text tower beside it: add {missing}")
+    return NameVectors(vocabulary, vectors)
 
 
 def _weights_digest(folder: Path) -> str:

@@ -16,7 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import Closeness
-from models.contrastive import SHIPPED, Embedder, Pixels, VectorFile, Vectors, batches, explained, opened_pictures
+from models.contrastive import (
+    SHIPPED,
+    Embedder,
+    Encoder,
+    Pixels,
+    TowerEmbedder,
+    VectorFile,
+    Vectors,
+    batches,
+    explained,
+    find_tower,
+    is_tower,
+    opened_pictures,
+)
 from models.local import ModelFiles, find_model, pretrained
 from models.oracle import OracleUnavailable
 from sources import Example
@@ -93,19 +106,24 @@ def embedder_of(
     cache: Path | None,
     state: Mapping[str, NDArray[Any]] | None = None,
 ) -> VectorSource:
-    """`model` is a folder or a hub id, `contrastive[:MODEL]`, or None for statistics of the texts or pictures."""
+    """`model` is a folder or a hub id, `contrastive[:MODEL]`, an image tower as an ONNX file, or None for statistics of
+    the texts or pictures."""
     pictures = bool(examples) and examples[0].image is not None
     if model is None:
         return StoredVectors(_Pixels(), cache) if pictures else TermVectors.of(examples, state)
     kind, _, named = model.partition(":")
+    if is_tower(model):
+        tower = find_tower(named if kind == "contrastive" else model)
+        return StoredVectors(_Contrastive(tower, TowerEmbedder(tower)), cache)
     if kind == "contrastive":
-        return StoredVectors(_Contrastive(find_model(named or str(SHIPPED))), cache)
+        files = find_model(named or str(SHIPPED))
+        return StoredVectors(_Contrastive(files, Embedder(files)), cache)
     files = find_model(model)
     transformers: Any = import_module("transformers")
     with explained(f"model {files.name!r} cannot be loaded"):
         config = pretrained(transformers.AutoConfig, files)
     if hasattr(config, "text_config") and hasattr(config, "vision_config"):
-        return StoredVectors(_Contrastive(files), cache)
+        return StoredVectors(_Contrastive(files, Embedder(files)), cache)
     return StoredVectors(_Vision(files) if pictures else _Sentences(files), cache)
 
 
@@ -121,14 +139,14 @@ class _Pixels:
 class _Contrastive:
     """The picture tower of a CLIP or SigLIP model, or its text tower for texts."""
 
-    def __init__(self, files: ModelFiles) -> None:
-        self._embedder = Embedder(files)
-        self.name, self.size = f"{files.name}-{files.version}", self._embedder.size
+    def __init__(self, files: ModelFiles, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.name, self.size = f"{files.name}-{files.version}", encoder.size
 
     def embed(self, examples: Sequence[Example]) -> Vectors:
         if examples[0].image is not None:
-            return self._embedder.images(examples)
-        return self._embedder.texts([example.text or "" for example in examples])
+            return self._encoder.images(examples)
+        return self._encoder.texts([example.text or "" for example in examples])
 
 
 class _Loaded:
