@@ -18,6 +18,7 @@ from discovery.duplicates import (
     same_name,
 )
 from discovery.metrics import (
+    DIFFERENCE,
     LabelMatrix,
     g,
     interest_and_distinctness,
@@ -33,6 +34,7 @@ from discovery.questions import (
     Labels,
     Strategy,
     StrategyError,
+    contradicts,
     differs_clearly,
     valid_columns,
 )

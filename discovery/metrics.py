@@ -16,40 +16,48 @@ from discovery.questions import Labels
 from discovery.unresolved import PackedLabels, count_unresolved
 
 LabelMatrix = NDArray[np.int8]  # features × examples
-DIFFERENCE = 0.1  # share of the examples in which a feature must differ to count
+DIFFERENCE = 0.1  # share of the examples in which a feature must differ to count, unless a run has another
 
 
 def interesting(labels: Labels, difference: float = DIFFERENCE) -> bool:
-    """The feature is true of at least a tenth of all examples and false of at least a tenth."""
+    """The feature is true of at least a share of all examples and false of at least as many."""
     n = max(labels.size, 1)
     return bool((labels == 1).sum() / n >= difference and (labels == 0).sum() / n >= difference)
 
 
 def distinct(labels: Labels, kept: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> bool:
-    """The feature differs from each kept one in at least a tenth of all examples. A complement is distinct."""
+    """The feature differs from each kept one in at least a share of all examples. A complement is distinct."""
     if not len(kept):
         return True
     return bool((differing(labels, np.asarray(kept)) / max(labels.size, 1) >= difference).all())
 
 
 def interesting_and_distinct(
-    matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE, repeats: Sequence[bool] = ()
+    matrix: LabelMatrix | Sequence[Labels],
+    difference: float = DIFFERENCE,
+    repeats: Sequence[bool] = (),
+    doubtful: Sequence[bool] = (),
 ) -> list[bool]:
     """For each feature whether it counts: of several that are much the same, the one found first does."""
-    return [all(marks) for marks in interest_and_distinctness(matrix, difference, repeats)]
+    marks = interest_and_distinctness(matrix, difference, repeats, doubtful)
+    return [all(both) and not _at(doubtful, place) for place, both in enumerate(marks)]
 
 
 def interest_and_distinctness(
-    matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE, repeats: Sequence[bool] = ()
+    matrix: LabelMatrix | Sequence[Labels],
+    difference: float = DIFFERENCE,
+    repeats: Sequence[bool] = (),
+    doubtful: Sequence[bool] = (),
 ) -> list[tuple[bool, bool]]:
-    """For each feature whether it is interesting, and whether it is distinct from the earlier ones that are both.
-    `repeats` says which are known to mean what an earlier one means: labels that err may make them look distinct."""
+    """For each feature whether it is interesting, and whether it is distinct from the earlier ones that count.
+    `repeats` says which are known to mean what an earlier one means: labels that err may make them look distinct.
+    Those that are `doubtful` do not count."""
     kept, found = np.empty((len(matrix), len(matrix[0]) if len(matrix) else 0), np.int8), 0
     marks = []
     for place, labels in enumerate(matrix):
-        repeated = place < len(repeats) and repeats[place]
-        marks.append((interesting(labels, difference), not repeated and distinct(labels, kept[:found], difference)))
-        if all(marks[-1]):
+        is_distinct = not _at(repeats, place) and distinct(labels, kept[:found], difference)
+        marks.append((interesting(labels, difference), is_distinct))
+        if all(marks[-1]) and not _at(doubtful, place):
             kept[found] = labels
             found += 1
     return marks
@@ -136,6 +144,10 @@ def differing(labels: Labels, others: LabelMatrix) -> NDArray[np.intp]:
     """From each of the others, in so many examples."""
     counts: NDArray[np.intp] = ((labels == 1) & (others == 0) | (labels == 0) & (others == 1)).sum(axis=-1)
     return counts
+
+
+def _at(marks: Sequence[bool], place: int) -> bool:
+    return place < len(marks) and marks[place]
 
 
 def _g(packed: PackedLabels) -> float:

@@ -43,6 +43,19 @@ def differs_clearly(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> NDArra
     return clear
 
 
+def contradicts(kind: Kind, has: Labels, lacks: Labels) -> bool:
+    """Whether a feature with these labels cannot answer a question about examples that are to have it, or some of
+    which are, and others that are to lack it. A label that is missing may be either."""
+    if kind is Kind.GROUPS:
+        is_known = (has != UNKNOWN).all() and (lacks != UNKNOWN).all()
+        return bool(is_known and not differs_clearly(has == 1, lacks == 1))
+    wanted, having, missing = _HAVING.get(kind, len(has)), (has == 1).sum(), (has == UNKNOWN).sum()
+    return bool((lacks == 1).any() or not having <= wanted <= having + missing)
+
+
+_HAVING = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}  # examples of a question; else all
+
+
 def valid_columns(truth: Labels, question: Comparison) -> NDArray[np.bool_]:
     """Which columns answer the question. A column that is unknown on one of its examples does not."""
     has = truth[list(question.examples)]

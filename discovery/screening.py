@@ -1,10 +1,10 @@
 """A look before the whole: label a new feature on a few examples first, and stop if it surely will not count.
 
-A feature counts if at least T = ⌈n/10⌉ of the n examples have it, T lack it, and T tell it apart from each one that
-counts already. Each of the three is the same test: are there fewer than T among n? The examples come in a random order
-that is spread evenly over groups which the known features make, so that a few tell as much as they can. Where the
-examples that are looked at are a random part of more that will be labelled later, n is the number of all, and a look at
-the whole part may still stop a feature.
+A feature counts if at least T = ⌈n · difference⌉ of the n examples have it, T lack it, and T tell it apart from each
+one that counts already. Each of the three is the same test: are there fewer than T among n? The examples come in a
+random order that is spread evenly over groups which the known features make, so that a few tell as much as they can.
+Where the examples that are looked at are a random part of more that will be labelled later, n is the number of all, and
+a look at the whole part may still stop a feature.
 
 A feature is looked at after every few examples, and stopped where so few were counted that one which counts by the
 narrowest margin, by T of n exactly, would be stopped by then with a probability of at most `LOOK_ERROR` times the share
@@ -63,7 +63,12 @@ class ScreenedOut:
 
 @lru_cache(maxsize=64)
 def screening_stages(
-    n: int, first: int = FIRST_LOOK, every: int = LOOK_EVERY, *, of: int | None = None
+    n: int,
+    first: int = FIRST_LOOK,
+    every: int = LOOK_EVERY,
+    *,
+    of: int | None = None,
+    difference: float = DIFFERENCE,
 ) -> tuple[ScreeningStage, ...]:
     """At up to n examples, which are all or drawn from `of`. None where labelling in full takes hardly more."""
     total = max(n, of or n)
@@ -73,7 +78,7 @@ def screening_stages(
         sizes.append(size)
         further = size + max(every, int(size * STEP))
         size = n if size < n == last < further else further
-    found, asked, boundary = list[ScreeningStage](), 0, _boundary(sizes, total, LOOK_ERROR)
+    found, asked, boundary = list[ScreeningStage](), 0, _boundary(sizes, total, LOOK_ERROR, difference)
     for size, few in zip(sizes, boundary, strict=True):
         if few >= 0:  # one that can stop nothing is only a wait
             found.append(ScreeningStage(size, few, boundary[-1] + 1, size >= asked * GROWTH))
@@ -81,9 +86,9 @@ def screening_stages(
     return tuple(found)
 
 
-def _boundary(sizes: Sequence[int], n: int, error: float) -> list[int]:
+def _boundary(sizes: Sequence[int], n: int, error: float, difference: float) -> list[int]:
     """At each look the largest count that is too small, −1 if none is."""
-    least = ceil(n * DIFFERENCE - TINY)  # without the error of the product: 70 × 0.1 is above 7
+    least = ceil(n * difference - TINY)  # without the error of the product: 70 × 0.1 is above 7
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])  # of factorials
     chances, spent, seen, few = np.eye(1, least + 1)[0], 0.0, 0, []  # of counts that no look has stopped
     for size in sizes:

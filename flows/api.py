@@ -8,7 +8,7 @@
     export(run, ["huggingface"])
 
 A data set is a path, an address, a DataFrame, an Arrow table or a HuggingFace Dataset; a run is a Run or its folder.
-Nobody is asked before money is spent: give a `budget`."""
+Nobody is asked before money is spent: what costs money is refused without a `budget`, or `yes=True`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from flows import runs
 from flows.compare.settings import CompareSettings
 from flows.discover.flow import discover
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
+from flows.prefect_api.connection import starting_prefect
 from flows.progress import display_for_python
 from flows.settings import open_store, shows_settings
 from reports import Run
@@ -56,30 +56,69 @@ __all__ = [
 
 
 @shows_settings(CompareSettings)
-def compare(dataset: Any, **settings: Any) -> dict[str, Any]:
+def compare(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any]:
     """Ask several oracles the same questions: `compare("datasets/faces", oracles=["contrastive", "simulated"])` returns
-    what comparison.json holds."""
+    what comparison.json holds. What costs money needs a `budget`, or `yes`."""
     from flows.compare.flow import run_flow
+    from flows.compare.forecast import forecast_comparison
     from flows.compare.preparation import prepare_comparison
+    from flows.estimate import agreed_in_python
 
-    prepared = prepare_comparison(CompareSettings(dataset=dataset, **settings), display_for_python())
+    chosen, display = CompareSettings(dataset=dataset, **settings), display_for_python()
+    prepared = prepare_comparison(chosen, display)
     prepared.check_oracles()
-    run_flow(prepared)
+    budget = agreed_in_python(
+        lambda: forecast_comparison(prepared), budget=chosen.budget, oracles=chosen.oracles, yes=yes, display=display
+    )
+    run_flow(prepared.with_budget(budget))
     comparison: dict[str, Any] = json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))
     return comparison
 
 
+@shows_settings(EnrichSettings)
+def enrich(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any]:
+    """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary. What
+    costs money needs a `budget`, or `yes`."""
+    from flows.enrich.checks import check, check_oracles
+    from flows.enrich.flow import run_flow
+    from flows.enrich.forecast import forecast_enrichment
+    from flows.estimate import agreed_in_python
+
+    chosen, display = EnrichSettings(dataset=dataset, **settings), display_for_python()
+    with starting_prefect():
+        check(chosen)
+        check_oracles(chosen, display)
+        budget = agreed_in_python(
+            lambda: forecast_enrichment(chosen, display),
+            budget=chosen.budget,
+            oracles=(chosen.oracle, chosen.cheap),
+            yes=yes,
+            display=display,
+        )
+    return run_flow(chosen.with_budget(budget), display).to_json()
+
+
 @shows_settings(RediscoverSettings)
-def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
-    """Propose features that tell apart examples which those of a table do not, a row each."""
+def rediscover(dataset: Any, *, yes: bool = False, **settings: Any) -> pd.DataFrame:
+    """Propose features that tell apart examples which those of a table do not, a row each. What costs money needs a
+    `budget`, or `yes`."""
     import pandas as pd
 
     from flows.enrich.checks import check_oracles
+    from flows.enrich.forecast import forecast_rediscovery
     from flows.enrich.rediscover import run_rediscover_flow
+    from flows.estimate import agreed_in_python
 
     chosen, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
     check_oracles(chosen, display)
-    return pd.DataFrame(run_rediscover_flow(chosen, display).rows)
+    budget = agreed_in_python(
+        lambda: forecast_rediscovery(chosen, display),
+        budget=chosen.budget,
+        oracles=(chosen.oracle,),
+        yes=yes,
+        display=display,
+    )
+    return pd.DataFrame(run_rediscover_flow(chosen.with_budget(budget), display).rows)
 
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:
@@ -147,13 +186,23 @@ def export(
     *,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
+    with_: Sequence[str] = (),
     out: Path | str | None = None,
     dataset: str | None = None,
 ) -> list[Path]:
     """Write the labels of a run for other programs; returns the files and folders written. `only` and `without` choose
-    features by marks: interesting, distinct; doubtful, duplicates."""
-    place, display = Path(out) if out else None, display_for_python()
-    return runs.export(_run(run), formats, only=only, without=without, dataset=dataset, out=place, display=display)
+    features by marks: interesting, distinct; doubtful, divided, duplicates. Doubtful features, which their own question
+    contradicts, are left out unless `with_` names them."""
+    return runs.export(
+        _run(run),
+        formats,
+        only=only,
+        without=without,
+        with_=with_,
+        dataset=dataset,
+        out=Path(out) if out else None,
+        display=display_for_python(),
+    )
 
 
 def features(

@@ -45,6 +45,7 @@ def compare(
     draws: int = ...,
     out: str | Path | None = ...,
     replace: bool = ...,
+    yes: bool = ...,
 ) -> dict[str, Any]: ...
 def costs(run: Path | str | None = ..., *, store: str | None = ...) -> pd.DataFrame: ...
 def discover(
@@ -60,6 +61,7 @@ def discover(
     oracle: str,
     about: str | Path = ...,
     votes: int = ...,
+    per: Literal["day", "week", "month"] | None = ...,
     agree: float | None = ...,
     uncertified: Literal["ask", "leave"] = ...,
     embedder: str | None = ...,
@@ -73,6 +75,7 @@ def discover(
     look: int | None = ...,
     look_every: int | None = ...,
     ask_same: bool | None = ...,
+    rare: float = ...,
     target_g: float | None = ...,
     nones: int | None = ...,
     beyond: bool | None = ...,
@@ -98,6 +101,7 @@ def discover(
     wait: bool = ...,
     out: str | Path | None = ...,
     replace: bool = ...,
+    yes: bool = ...,
 ) -> Run: ...
 def enrich(
     dataset: Data,
@@ -112,6 +116,7 @@ def enrich(
     oracle: str,
     about: str | Path = ...,
     votes: int = ...,
+    per: Literal["day", "week", "month"] | None = ...,
     agree: float | None = ...,
     uncertified: Literal["ask", "leave"] = ...,
     embedder: str | None = ...,
@@ -126,6 +131,7 @@ def enrich(
     workers: int = ...,
     cluster: str | None = ...,
     out: str | Path | None = ...,
+    yes: bool = ...,
 ) -> dict[str, Any]: ...
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate: ...
 def export(
@@ -134,6 +140,7 @@ def export(
     *,
     only: Sequence[str] = ...,
     without: Sequence[str] = ...,
+    with_: Sequence[str] = ...,
     out: Path | str | None = ...,
     dataset: str | None = ...,
 ) -> list[Path]: ...
@@ -179,6 +186,7 @@ def rediscover(
     table: str | Path,
     queries: int = ...,
     examples: int | None = ...,
+    yes: bool = ...,
 ) -> pd.DataFrame: ...
 def report(
     run: Run | Path | str,

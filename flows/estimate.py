@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
 from math import ceil, comb
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 from discovery import Comparison, Kind, votes_to_ask
 from discovery.statistics import Promise
+from flows.errors import UsageError
+from flows.oracle_specs import may_cost
+from flows.progress import Display
 from models import (
     MICRO,
     NOTHING_MEASURED,
@@ -101,6 +105,7 @@ class Estimate:
     measured: int = 0  # earlier answers that tell what is usual
     assumed: str = ""  # in words
     known: KnownPrice = field(default_factory=KnownPrice)
+    budget_left: str = ""  # of a budget for a period, in words
     ended: bool = False  # the same run came to its end before: all that it needs is stored
 
     def __add__(self, other: Estimate) -> Estimate:
@@ -132,6 +137,9 @@ class Estimate:
 
     def lines(self) -> list[str]:
         """In words."""
+        return [*self._price_lines(), *filter(None, [self.budget_left])]
+
+    def _price_lines(self) -> list[str]:
         compared = "" if self.compared is None else f", {self.compared:,} of them compared"
         head = f"{self.dataset} ({self.examples:,} examples{compared}) with {self.oracle}"
         stored = f"{self.stored:,} answers are stored already"
@@ -177,6 +185,7 @@ class Estimate:
             "usd_left": self.most_left / MICRO,
             "measured_answers": self.measured,
             "assumed": self.assumed,
+            "budget_left": self.budget_left,
             "known": self.known.to_json(),
         }
 
@@ -185,6 +194,45 @@ _SUMS = (
     *("likely", "at_most", "questions", "most_questions", "requests", "input_tokens", "output_tokens"),
     *("features", "stored", "spent"),
 )
+
+
+def agreed_budget(
+    expected: Callable[[], Estimate],
+    *,
+    budget: Decimal | None,
+    oracles: Iterable[str | None],
+    agree: Callable[[str], None],
+    display: Display,
+) -> Decimal | None:
+    """The budget of a run that is about to spend money: the one given, or the highest price estimated, once the user
+    agrees to it. `agree` is given the bill, and raises UsageError where nobody does."""
+    if budget is not None or not any(text and may_cost(text) for text in oracles):
+        return budget
+    with display.waiting("working out the price"):
+        price = expected()
+    if not price.most_left:
+        return None
+    likely, most = in_usd(price.left, 2, at_most=True), in_usd(price.most_left, 2, at_most=True)
+    agree(f"{price.oracle} will likely cost {likely}, at most {most}")
+    return Decimal(price.budget) / MICRO
+
+
+def agreed_in_python(
+    expected: Callable[[], Estimate],
+    *,
+    budget: Decimal | None,
+    oracles: Iterable[str | None],
+    yes: bool,
+    display: Display,
+) -> Decimal | None:
+    """Of a call from Python, where nobody is asked. Raises UsageError without `budget` and `yes`."""
+
+    def agree(bill: str) -> None:
+        if not yes:
+            raise UsageError(f"{bill}: give budget=USD, or yes=True to spend that; nothing was asked yet")
+        display.say(bill)
+
+    return agreed_budget(expected, budget=budget, oracles=oracles, agree=agree, display=display)
 
 
 def _about_usd(amount: Money) -> str:
@@ -302,6 +350,21 @@ def unanswered_by(oracle: Oracle, store: Store) -> Callable[[Sequence[Question]]
         return [question for key, question in by_key.items() if key not in stored]
 
     return unanswered
+
+
+def bound_of_labels(oracle: Oracle, labels: Sequence[Question], store: Store) -> Money:
+    """At most what labels cost that are not stored. Nothing is sent."""
+    members = [oracle]
+    if isinstance(oracle, MixedCrowd):
+        members = [oracle.labels, *([oracle.people] if oracle.people is not None else [])]
+    total = 0
+    for member in members:
+        asked = unanswered_by(member, store)(labels)
+        measured = Measuring(label.example for label in asked if isinstance(label, Label))
+        total += (
+            sum(member.estimate(asked)) if is_known(member) else forecast_of(member, asked, measured, doubtful=1.0).most
+        )
+    return total
 
 
 def draw(examples: Sequence[Example], most: int = SAMPLE) -> list[Example]:

@@ -153,7 +153,8 @@ _PRICE = ParameterDoc("price", "USD", "0", "USD per answer")
 KINDS = {
     "contrastive": OracleKind(
         "contrastive[:MODEL]",
-        "a CLIP or SigLIP model; without a name the one that ships, which knows drawn faces only",
+        "a CLIP or SigLIP model, or the image tower of a CLIP as an ONNX file; without a name the one that ships, "
+        "which knows drawn faces only",
         "flows.oracles:_ContrastiveParameters",
     ),
     "vlm": OracleKind("vlm:MODEL", "a vision-language model on this machine", "models.local.oracle:LocalVlmConfig"),

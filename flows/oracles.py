@@ -15,7 +15,7 @@ from models import MAX_PRICE_USD, Money, Oracle, OracleError
 
 if TYPE_CHECKING:
     from sources import Dataset
-    from store import Store
+    from store import Job, Store
 
 
 Config = TypeVar("Config")
@@ -34,6 +34,7 @@ class BuildContext:
     store: Store | None = None  # where questions wait for people
     budget: Money | None = None  # that finding out about a server may take
     purpose: str = ""  # by which probes of repeated runs are counted together
+    job: Job | None = None  # to which probes count
     growing: bool = False  # the data set will have more examples tomorrow, and the oracle is to stay the same
 
     def config(self, made: type[Config], fixed: Mapping[str, Any]) -> Config:
@@ -60,6 +61,7 @@ def build_oracle(
     *,
     budget: Money | None = None,
     purpose: str = "",
+    job: Job | None = None,
     growing: bool = False,
 ) -> Oracle:
     spec = OracleSpec.parse(text)
@@ -67,7 +69,7 @@ def build_oracle(
         raise OracleError(f"unknown oracle {shown(text)}: choose one of {', '.join(BUILDERS)}")
     parameters = dict(spec.parameters)
     return BUILDERS[spec.kind](
-        BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, purpose, growing)
+        BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, purpose, job, growing)
     )
 
 
@@ -123,6 +125,7 @@ def _usd(spec: BuildContext, name: str) -> int:
 @dataclass(frozen=True)
 class _ContrastiveParameters:
     vocabulary: Annotated[str | None, "a file of words, or words separated by commas"] = None
+    vectors: Annotated[str | None, "with an image tower (…/NAME.onnx): a NumPy file with a row for each word"] = None
     threshold: Annotated[float, "probability from which an example has a feature"] = 0.5
     synonym: Annotated[float, "similarity from which two words mean the same"] = 0.9
     revision: Annotated[str | None, "of a model on the hub"] = None
@@ -135,10 +138,12 @@ def _contrastive(spec: BuildContext) -> Oracle:
     words: Path | list[str] | None = None
     if chosen.vocabulary:
         path = Path(chosen.vocabulary)
-        words = path if path.exists() else [word.strip() for word in chosen.vocabulary.split(",")]
+        is_file = path.exists() or path.suffix in (".txt", ".json")
+        words = path if is_file else [word.strip() for word in chosen.vocabulary.split(",")]
     return ContrastiveOracle(
         spec.model or None,
         vocabulary=words,
+        vectors=Path(chosen.vectors) if chosen.vectors else None,
         threshold=chosen.threshold,
         synonym=chosen.synonym,
         cache=spec.environment.cache / "embeddings",
@@ -160,7 +165,7 @@ def _openai(spec: BuildContext) -> Oracle:
     if "prices" in spec.parameters:
         fixed["prices"] = read_prices(Path(spec.parameters.pop("prices")))
     remembered = Remembered(environment.cache / "servers.json")
-    return OpenAIOracle(spec.config(OpenAIConfig, fixed), remembered, spec.store, spec.budget, spec.purpose)
+    return OpenAIOracle(spec.config(OpenAIConfig, fixed), remembered, spec.store, spec.budget, spec.purpose, spec.job)
 
 
 def _vlm(spec: BuildContext) -> Oracle:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -21,8 +21,8 @@ from models import LATENCIES, AnswersPending, Money, Oracle, Recorded, TellsTraf
 from sources import printable
 
 if TYPE_CHECKING:
-    from store import ActiveRun, Store
-    from store.ledger import Totals
+    from store import ActiveRun, Job, Store
+    from store.ledger import RunState, Totals
 
 
 @contextmanager
@@ -36,11 +36,13 @@ def recorded_run(
     dataset: str,
     oracle: Oracle,
     settings: BaseModel,
+    job: Job | None = None,
     display: Display | None = None,
 ) -> Iterator[ActiveRun]:
     """Begin a run in the store, and watch it. What waits for people ends with the status "waiting"."""
     chosen, who = settings.model_dump(mode="json"), str(oracle.identity)
-    with store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=who, settings=chosen) as run:
+    described: dict[str, Any] = {"name": name, "flow": flow, "dataset": dataset, "oracle": who, "settings": chosen}
+    with store.runs.begin(run_id, scope, **described, job=job) as run:
         run.pending = AnswersPending
         with watched(partial(store.costs.totals, run_id), oracle, display or SILENT):
             try:
@@ -97,24 +99,33 @@ def _waits_for(oracle: Oracle, still: int) -> str:
 
 
 UNUSABLE = "unusable"  # the status of an enrichment of which most answers were
-_UNFINISHED = {"running", "failed", "waiting", "oracle-unavailable", "stopped: oracle-unavailable", "stopped: budget"}
+_UNFINISHED = {"running", "failed", "waiting"} | {
+    status for reason in ("oracle-unavailable", "budget") for status in (reason, f"stopped: {reason}")
+}
 
 
 def retry_time(store: Store, run_id: str, scopes: Sequence[str], *, on_request: bool) -> float:
     """Unusable answers from before this time are asked again: when the run began, or the first of the unfinished runs
     that it resumes, so that nothing is paid again which those have found unusable. A run on request resumes only runs
     on request."""
-    latest = store.runs.latest(scopes)
-    at = [run.run_id for run in latest].index(run_id)
-    began = latest[at].started_at
-    for run in latest[at + 1 :]:
-        # Prefect tries a flow run that failed again at once, in which case nothing is paid for a second time either.
-        if not (run.status in _UNFINISHED or _tried_again(run.status, run.run_id, run_id)) or (
-            on_request and not run.settings.get("retry_unusable")
-        ):
+    began = inf
+    for run in resumed_runs(store, run_id, scopes):
+        if run.run_id != run_id and on_request and not run.settings.get("retry_unusable"):
             break
         began = min(began, run.started_at)
     return began
+
+
+def resumed_runs(store: Store, run_id: str, scopes: Sequence[str]) -> Iterator[RunState]:
+    """This run, and the unfinished ones that it resumes, the latest first."""
+    latest = store.runs.latest(scopes)
+    at = [run.run_id for run in latest].index(run_id)
+    yield latest[at]
+    for run in latest[at + 1 :]:
+        # Prefect tries a flow run that failed again at once, in which case nothing is paid for a second time either.
+        if not (run.status in _UNFINISHED or _tried_again(run.status, run.run_id, run_id)):
+            break
+        yield run
 
 
 def was_unusable(store: Store, run_id: str, scopes: Sequence[str]) -> bool:

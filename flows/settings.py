@@ -26,11 +26,11 @@ from flows import APP
 from flows.errors import UsageError
 from flows.oracle_specs import secret_in, with_brief
 from flows.progress import SILENT, Display
-from models import MICRO, Money, ServerAway, digest_of
+from models import MICRO, Money, ServerAway, digest_of, in_usd
 from sources import Columns, RemoteFolder, Unreadable, has_store_password, keep_frame, name_of, secret_forms, secret_of
 
 if TYPE_CHECKING:
-    from store import Store
+    from store import Job, Store
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 MAX_USD = 10**12
@@ -186,15 +186,16 @@ class RunSettings(BaseModel):
 
 
 def shows_settings(model: type[BaseModel]) -> Callable[[Function], Function]:
-    """For a function `f(dataset, **settings)`: `help(f)` lists the settings, and editors complete them."""
+    """For a function `f(dataset, *, yes, **settings)`: `help(f)` lists the settings, and editors complete them."""
 
     def decorate(function: Function) -> Function:
         fields = model.model_fields.items()
         hints = get_type_hints(model)
-        parameters = [_parameter(name, field, hints[name]) for name, field in fields]
-        returned = inspect.signature(function).return_annotation
-        function.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+        given = inspect.signature(function)
+        parameters = [_parameter(name, field, hints[name]) for name, field in fields] + [given.parameters["yes"]]
+        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
         described = [f"    {name}: {field.description}" for name, field in fields]
+        described.append("    yes: spend what it is likely to cost, without a budget")
         function.__doc__ = "\n".join([function.__doc__ or "", "", "    Settings:", *described])
         return function
 
@@ -226,7 +227,44 @@ class OracleSettings(RunSettings):
         return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
 
 
-class PredictingSettings(OracleSettings):
+class NightlySettings(OracleSettings):
+    """What every run is given that may be repeated night after night: an enrichment or a discovery."""
+
+    per: Literal["day", "week", "month"] | None = Field(
+        None,
+        description="the budget is for each calendar day, week or month (UTC): all runs with this output that began in "
+        "it share it",
+    )
+
+    @model_validator(mode="after")
+    def _only_with_budget(self) -> Self:
+        if self.per is not None and self.budget is None:
+            raise ValueError(f"--per {self.per} goes with --budget: add --budget USD, or leave it out")
+        return self
+
+    @property
+    def output(self) -> str:
+        """By which budgets know the job."""
+        raise NotImplementedError
+
+    @property
+    def job(self) -> Job:
+        """The same for every run with the same output."""
+        from store import Job
+
+        return Job(self.output if "://" in self.output else str(Path(self.output).resolve()), self.per)
+
+    def budget_left(self, store: Store) -> str:
+        """How much of the period's budget is left, in words; empty where there is none."""
+        booked = store.runs.booked_now(self.job)
+        if booked is None or booked.period is None or self.budget_micro is None:
+            return ""
+        left = max(self.budget_micro - booked.spent - booked.reserved, 0)
+        until = f"the next {self.per} begins on {booked.period.next_day} (UTC)"
+        return f"budget {in_usd(self.budget_micro)} per {self.per}: {in_usd(left)} is left, {until}"
+
+
+class PredictingSettings(NightlySettings):
     """What every run that may predict labels is given."""
 
     agree: float | None = Field(
@@ -242,8 +280,8 @@ class PredictingSettings(OracleSettings):
     )
     embedder: str | None = Field(
         None,
-        description="with agree: a vision or sentence model by path or hub id, or contrastive[:MODEL] "
-        "(default: statistics of the texts or pictures)",
+        description="with agree: a vision or sentence model by path or hub id, contrastive[:MODEL], or an image tower "
+        "as an ONNX file (default: statistics of the texts or pictures)",
     )
     cheap: OracleText | None = Field(
         None, description="with agree: a cheaper oracle that labels first; the other is asked where that is not enough"

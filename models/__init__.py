@@ -31,6 +31,7 @@ from models.oracle import (
     OracleIdentity,
     OracleLost,
     OracleUnavailable,
+    Overcharged,
     ProbesServer,
     Question,
     Same,

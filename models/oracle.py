@@ -325,6 +325,27 @@ class NamedFeature:
 
 
 @dataclass(frozen=True, slots=True)
+class Overcharge:
+    """A reply that `by` charged more for than the bound of its request."""
+
+    charged: Money
+    bound: Money
+    by: str
+
+    @property
+    def scale(self) -> float:
+        """By how much later bounds are raised: what was seen, and a quarter more, because requests differ."""
+        return 1.25 * self.charged / max(self.bound, 1)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.by} charged {in_usd(self.charged, 6)} for a request that costs at most {in_usd(self.bound, 6)}: "
+            "nothing more was sent, and what was charged is booked; look at the provider's bill, then run again: "
+            f"from now on {self.scale:.2g} times as much is reserved for every request"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     question: Question
     verdict: Verdict
@@ -336,6 +357,7 @@ class Answer:
     cost: Money = 0
     booked: Money = 0  # the part of the cost that is in the books already, and must not be booked again
     in_doubt: Money = 0  # at most what requests for it that failed have cost in addition
+    overcharge: Overcharge | None = None  # of a request for it
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
@@ -344,6 +366,12 @@ class Answer:
     quote: str = ""  # words of the text that show it
     ordered: bool = False  # of a family: its values have an order
     cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
+    reused: bool = field(default=False, compare=False)  # nothing was booked for it: another run has paid, or its twin
+
+    @property
+    def own_cost(self) -> Money:
+        """What the run that has it booked for it, now or in an earlier attempt."""
+        return 0 if self.reused else self.cost
 
     @property
     def features(self) -> tuple[NamedFeature, ...]:
@@ -351,8 +379,8 @@ class Answer:
         return () if self.feature is None else (NamedFeature(self.feature, self.shown), *self.more)
 
     def cost_of(self, feature: Feature) -> Money:
-        """The part of the cost that falls to one of its features."""
-        part, rest = divmod(self.cost, max(len(self.features), 1))
+        """The part of the run's own cost that falls to one of its features."""
+        part, rest = divmod(self.own_cost, max(len(self.features), 1))
         return part + (rest if feature == self.feature else 0)
 
     def with_cost(self, cost: Money) -> Answer:
@@ -414,6 +442,7 @@ class OracleError(Exception):
     OracleError
     ├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
     │   ├── ServerAway      nothing is wrong with what was given: the server is down, overloaded or out of credit
+    │   ├── Overcharged     it charges more than the bounds of its requests: nothing more is sent
     │   ├── OracleLost      that happened in mid-run: what was found so far is written
     │   └── ExampleChanged  an image is gone, or has changed since the data set was read
     ├── AnswersUnusable     most of what it answered was refused or unreadable; what was found is written
@@ -426,6 +455,7 @@ class OracleUnavailable(OracleError):
     """`unasked` are questions that were pulled, but for which nothing can have been charged."""
 
     unasked: tuple[Question, ...] = ()
+    may_pass = True  # asking again after a while may help
 
 
 @contextmanager
@@ -440,6 +470,10 @@ def free_of_charge(questions: Iterable[Question]) -> Iterator[None]:
 
 class ServerAway(OracleUnavailable):
     pass
+
+
+class Overcharged(OracleUnavailable):
+    may_pass = False
 
 
 class OracleLost(OracleUnavailable):
@@ -559,7 +593,12 @@ class TellsRequests(Protocol):
     def ask_telling(
         self, requests: Iterable[Sequence[Question]], leaving: Leaving, note: NoteBatch
     ) -> Iterator[Answer]:
-        """As `ask`, for questions that share a request. What was pulled and never announced was not sent."""
+        """As `ask`, for questions that share a request. What was pulled and never announced was not sent. After a reply
+        that was charged above its bound nothing more leaves, and Overcharged is raised."""
+        ...
+
+    def scale_bounds(self, scale: float) -> None:
+        """From now on bounds are at least so many times as high, because replies were charged more than theirs."""
         ...
 
 

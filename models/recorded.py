@@ -27,6 +27,8 @@ from models.oracle import (
     Oracle,
     OracleIdentity,
     OracleUnavailable,
+    Overcharge,
+    Overcharged,
     ProbesServer,
     Question,
     TellsRequests,
@@ -114,8 +116,8 @@ class Claiming:
     def shrunk(self, requests: Sequence[Together], refused: str) -> list[Together]:
         """Of the request with the question that was refused, as many as the rest of the budget covers together."""
         keys = next(request.keys for request in requests if refused in request.keys)
-        spent, reserved = self._store.runs.spent(self._recorded.scope)
-        left = (self._recorded.budget or 0) - spent - reserved
+        booked = self._store.runs.booked(self._recorded.run_id)
+        left = (self._recorded.budget or 0) - booked.spent - booked.reserved
         fits, few, many = list[Together](), 0, len(keys)
         while many - few > 1:
             middle = (few + many) // 2
@@ -180,6 +182,7 @@ def record_of(
         output_tokens=answer.usage.output_tokens,
         seconds=answer.seconds,
         in_doubt=answer.in_doubt,
+        overcharge=answer.overcharge.scale if answer.overcharge else 1.0,
         identity=identity,
         replaces=replaces,
     )
@@ -233,7 +236,7 @@ class PaidBatch:
 
     @property
     def _stopping(self) -> bool:
-        return self._ended or self._recorded.halted or stopping.is_set()
+        return self._ended or self._recorded.halted or self._recorded.overcharge is not None or stopping.is_set()
 
     def run(self) -> Iterator[tuple[str, Answer]]:
         if not self._questions:
@@ -287,6 +290,7 @@ class PaidBatch:
             with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
                 for answer in self._answers(claimed):
                     self._came += 1
+                    self._recorded.overcharge = self._recorded.overcharge or answer.overcharge
                     self._arrived.append(answer)
                     self._news.set()
         except BaseException as error:  # handed to the thread that waits for the answers
@@ -418,7 +422,7 @@ class PaidBatch:
         try:
             return self._store.answers.record(self._recorded.run_id, records)
         except StoreUnavailable as error:
-            raise StoreUnavailable(f"{error} ({len(records)} answers that came last are not kept)") from error
+            raise type(error)(f"{error} ({len(records)} answers that came last are not kept)") from error
 
     def _key_of(self, question: Question) -> str:
         """Most oracles answer with the very object that they were asked: its key is known."""
@@ -467,6 +471,9 @@ class Recorded:
         self.cost: Money = take_over_probe(oracle, store, run_id)  # paid by this run, now
         self.in_doubt: Money = 0  # at most what requests of this run, now, have cost in addition that never reported it
         self.halted = False
+        self.overcharge: Overcharge | None = None  # the first reply above its bound: nothing more is sent
+        if isinstance(oracle, TellsRequests):
+            oracle.scale_bounds(store.runs.overcharge(scope))
         self._outage: OracleUnavailable | None = None  # nothing was answered since
         self._counting = threading.Lock()
 
@@ -487,7 +494,7 @@ class Recorded:
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded, and Halted
-        once all that was sent has been."""
+        once all that was sent has been. Raises Overcharged likewise after a reply that cost more than its bound."""
         asked: dict[str, list[Question]] = {}
         for question in questions:
             asked.setdefault(self.keys.of(question), []).append(question)
@@ -496,17 +503,20 @@ class Recorded:
             known, unusable = self._lookup(waiting)
             if known:
                 self.store.answers.note_uses(self.run_id, known)
+            own = self._own(known)
             for key, stored in known.items():
-                yield from self._counted(Answer.from_json(question, stored, cached=True) for question in asked[key])
+                answer = Answer.from_json(asked[key][0], stored, cached=True)
+                yield from self._counted([replace(answer, reused=key not in own), *_repeated(answer, asked[key][1:])])
             batch = PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known}, unusable)
             settled = set(known)
             for key, answer in self._noting_outage(batch.run()):
                 settled.add(key)
-                repeated = (replace(answer, question=question, cached=True) for question in asked[key][1:])
-                yield from self._counted([answer, *repeated])
+                yield from self._counted([answer, *_repeated(answer, asked[key][1:])])
             waiting = [key for key in waiting if key not in settled]
             if waiting and stopping.is_set():
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
+            if waiting and self.overcharge:
+                raise Overcharged(str(self.overcharge))
             if waiting and self.halted:
                 raise Halted("stopped by a person: the same command goes on")
             if not settled and batch.abandoned:
@@ -537,6 +547,11 @@ class Recorded:
         unusable = [key for key, stored in known.items() if stored["verdict"] in UNUSABLE]
         again = self.store.answers.older(unusable, self.retry_unusable)
         return {key: stored for key, stored in known.items() if key not in again}, again
+
+    def _own(self, known: Mapping[str, Mapping[str, Any]]) -> set[str]:
+        """Which of these answers cost something that this run has booked, in whatever attempt."""
+        charged = [key for key, stored in known.items() if stored["cost"]]
+        return self.store.answers.paid_by(self.scope, charged) if charged else set()
 
     def stored_verdicts(self, keys: Sequence[str]) -> list[str | None]:
         """The verdicts that are kept, in the order of the keys, counted as used; None where `ask` is needed, as for all
@@ -574,12 +589,21 @@ class Recorded:
             self.in_doubt += in_doubt
 
     def _why_refused(self) -> str:
-        spent, reserved = self.store.runs.spent(self.scope)
-        budget = self.budget or 0
-        return (
-            f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)} is used up ({in_usd(spent, 6)} spent, "
-            f"{in_usd(reserved, 6)} reserved): raise --budget and run again"
-        )
+        booked, budget = self.store.runs.booked(self.run_id), self.budget or 0
+        per = f" per {booked.period.per}" if booked.period else ""
+        allowed = f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)}{per}"
+        used = f"{in_usd(booked.spent, 6)} spent, {in_usd(booked.reserved, 6)} reserved{self._why_scaled()}"
+        return f"{allowed} is used up ({used}): {booked.remedy}"
+
+    def _why_scaled(self) -> str:
+        scale = self.store.runs.overcharge(self.scope)
+        why = f", {scale:.2g} times its bound for every request, because replies were charged above theirs"
+        return why if scale > 1.0 else ""
+
+
+def _repeated(answer: Answer, questions: Iterable[Question]) -> Iterator[Answer]:
+    """The answer to equal questions, paid for once."""
+    return (replace(answer, question=question, cached=True, reused=True) for question in questions)
 
 
 def _waits_for_others(count: int) -> str:

@@ -2,8 +2,8 @@
 
 from store.backup import back_up, restore
 from store.connection import sqlite_file, store_name
-from store.errors import DamagedStore, StoreError, StoreUnavailable
-from store.ledger import ActiveRun, AnswerRecord, Claimed, Cost, Rate, Request, new_owner, short_id
+from store.errors import DamagedStore, StoreError, StoreFull, StoreUnavailable
+from store.ledger import ActiveRun, AnswerRecord, Booked, Claimed, Cost, Job, Night, Rate, Request, new_owner, short_id
 from store.metrics import Sample, render
 from store.schema import PROBE
 from store.store import Store

@@ -17,7 +17,11 @@ class DamagedStore(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """Nothing is wrong with what was given: its server is away, its disk is full, its file is locked or gone."""
+    """Nothing is wrong with what was given: its server is away, its file is locked or gone."""
+
+
+class StoreFull(StoreUnavailable):
+    """Its disk is full: a retry fails too, until somebody frees some space."""
 
 
 def masked(text: str) -> str:
@@ -35,8 +39,7 @@ def explained(name: str, error: BaseException) -> StoreError:
     """The error as one that a user can act on."""
     message = first_line(error)
     problem, remedy = next((remedy for sign, remedy in _REMEDIES if sign in message.lower()), _UNKNOWN)
-    kind = StoreUnavailable if problem in _PASSING else DamagedStore if problem == _DAMAGED[0] else StoreError
-    return kind(f"store {name} {problem} ({message}): {remedy}")
+    return _KINDS.get(problem, StoreError)(f"store {name} {problem} ({message}): {remedy}")
 
 
 _UNKNOWN = ("failed", "check it with another program or give another --store")
@@ -45,7 +48,11 @@ _UNREACHABLE = ("cannot be reached", "start the server or give another --store, 
 _FULL = ("cannot grow", "free some space on its disk and run again")
 _LOCKED = ("stayed locked by another process", "end that process and run again")
 _BROKEN_DISK = ("cannot be read or written", "check its disk and run again")
-_PASSING = {problem for problem, _ in (_UNREACHABLE, _FULL, _LOCKED, _BROKEN_DISK)}
+_KINDS: dict[str, type[StoreError]] = {
+    **{problem: StoreUnavailable for problem, _ in (_UNREACHABLE, _LOCKED, _BROKEN_DISK)},
+    _DAMAGED[0]: DamagedStore,
+    _FULL[0]: StoreFull,
+}
 _REMEDIES = (
     ("not a database", _DAMAGED),
     ("malformed", _DAMAGED),

@@ -37,7 +37,7 @@ from sqlalchemy import (
 
 from store.errors import DamagedStore, StoreError
 
-SCHEMA = 10  # counts up with every change of the tables
+SCHEMA = 14  # counts up with every change of the tables
 
 LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
@@ -132,6 +132,8 @@ scopes = Table(
     _amount("reserved"),
     Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
     Column("kept", BigInteger, nullable=False, server_default="0"),  # answers that its runs have paid for or used
+    Column("overcharge", Double, nullable=False, server_default="1"),  # times its bound a request may cost
+    Column("sampling_number", Text, nullable=False),  # random and secret: whoever writes the data must not know it
 )
 
 runs = Table(
@@ -149,6 +151,10 @@ runs = Table(
     Column("summary", Json),
     Column("started_at", Double, nullable=False),  # seconds since 1970 in UTC, as all times here
     Column("ended_at", Double),
+    Column("job", EscapedText, nullable=False),  # see ledger/periods.py
+    Column("per", Text),
+    Column("process", EscapedText, nullable=False),  # of the latest attempt, see new_owner
+    Index("runs_by_job", "job", "started_at"),
 )
 
 identities = Table(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -173,15 +173,15 @@ class RunCatalog:
         found = self._summaries.latest_first()
         return [RunEntry(key_of(folder), folder, summary, (folder / ARCHIVED).exists()) for folder, summary in found]
 
-    def live(self) -> list[tuple[str, dict[str, Any], bool]]:
-        """Discoveries that can be followed: key, how they began, and whether they go on."""
+    def unfinished(self, finished: Collection[str]) -> list[tuple[str, dict[str, Any], str]]:
+        """Discoveries that go on, or whose run is not among the finished ones: key, how they began, state."""
         found = []
         for folder in self.folders(LIVE):
             with suppress(OSError, ValueError, KeyError):
                 live = LiveRun(folder / LIVE)
                 begun = live.begun
-                _ = begun["run_id"], begun["name"]
-                found.append((key_of(folder), begun, live.goes_on))
+                if (begun["run_id"] not in finished or live.goes_on) and (state := live.state) != "ended":
+                    found.append((key_of(folder), begun, state))
         return found
 
     def folder(self, key: str, *holding: str) -> Path | None:

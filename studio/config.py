@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from reports import Run
-from store import Cost
+from store import Cost, Night
 
 # A unit vector per digest of a content, zeros where none is stored; None where there are none at all.
 VectorsOf = Callable[[Sequence[str]], NDArray[np.float32] | None]
@@ -41,6 +41,7 @@ class CurationCommand:
     keep: bool = False
     ask: bool = True
     budget: str | None = None
+    may_spend: bool = False  # whether this person may pay for answers
     confirmed: bool = False
 
 
@@ -114,17 +115,19 @@ class Starter:
 
 @dataclass(frozen=True)
 class StudioConfig:
-    """`curate` plans a change or makes it, `steer` enters what a person wants of a run that goes on, `export` writes a
-    run in one format: all raise EditRefused. `invite` makes a person's link; `states` are the runs in the store, the
-    latest first, and `costs` its books; `metrics` are figures for Prometheus, for who has the password."""
+    """`curate` plans a change or makes it, `steer` enters what a person wants of a run that goes on (its last argument:
+    whether they may spend), `export` writes a run in one format: all raise EditRefused. `invite` makes a person's link;
+    `states` are the runs in the store, the latest first, `costs` its books, `nights` both, with what is to be done;
+    `metrics` are figures for Prometheus, for who has the password."""
 
     roots: tuple[Path, ...]
     curate: Callable[[Run, CurationCommand], CurationStep]
-    steer: Callable[[Path, Mapping[str, Any], str, Callable[[], Collection[str] | None]], str]
+    steer: Callable[[Path, Mapping[str, Any], str, Callable[[], Collection[str] | None], bool], str]
     export: Callable[[Run, str], Path]
     invite: Callable[[str, str], str]
     states: Callable[[], list[dict[str, Any]]]
     costs: Callable[[], list[Cost]]
+    nights: Callable[[], list[Night]]
     metrics: Callable[[], str]
     metrics_password: SecretStr  # empty: nobody has it
     starter: Starter

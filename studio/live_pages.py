@@ -34,7 +34,6 @@ STARTED = "start.json"  # the studio has started it
 OPEN_DATASETS = 4
 SOURCE_SETTINGS = ("dataset", "id_column", "text_column", "image_column")
 FIELDS = ("name", "definition", "usd")  # of commands, beside examples
-SPENDS = "budget"  # the command of the owner alone
 PER_PAGE = 60
 MAX_TEXT = 400
 After = Annotated[int, Query(ge=0, le=10**9)]
@@ -128,7 +127,8 @@ class LivePages(StudioPages):
                     place += 1
                     yield f"id: {place}\ndata: {json.dumps(shown(event))}\n\n"
                 if not new and not await asyncio.to_thread(lambda: live.goes_on):
-                    over = {"finished": _has_results(live), "runs": self._config.starter.goes_on(live.path.parent)}
+                    runs = self._config.starter.goes_on(live.path.parent)
+                    over = {"finished": _has_results(live), "runs": runs, "state": live.state}
                     yield f"event: over\ndata: {json.dumps(over)}\n\n"
                     return
                 looks = 0 if new else looks + 1
@@ -159,9 +159,8 @@ class LivePages(StudioPages):
             return {example.id for example in examples} if examples is not None else None
 
         try:
-            if fields["action"] == SPENDS and visitor.role != OWNER:
-                raise EditRefused("only the owner of the studio changes what may be spent", field="usd")
-            response, status = {"said": self._config.steer(live.path.parent, fields, visitor.who.name, ids)}, 200
+            entered = self._config.steer(live.path.parent, fields, visitor.who.name, ids, visitor.role == OWNER)
+            response, status = {"said": entered}, 200
         except EditRefused as refused:
             response, status = {"problem": str(refused), "field": refused.field}, 409 if refused.stale else 422
         if form.value("json") == "1" or status != 200:
@@ -189,9 +188,7 @@ class LivePages(StudioPages):
     @for_role("GET /live/{key}/again", OWNER)
     def again(self, visitor: Visitor, key: Key) -> Response:
         live = self._watched.live(key)
-        begun = live.begun
-        budget = begun.get("settings", {}).get("budget")
-        values = {"queries": str(begun.get("queries", "")), "budget": _allowed(live) or str(budget or "")}
+        values = {"queries": str(live.begun.get("queries", "")), "budget": live.budget()}
         return self._again(visitor, key, live, values)
 
     @for_role("POST /live/{key}/again", OWNER)
@@ -251,8 +248,3 @@ def _is_newer(path: Path, other: Path) -> bool:
 def _matches(example: Example, words: Sequence[str]) -> bool:
     searched = f"{example.id} {example.text or ''}".casefold()
     return all(word in searched for word in words)
-
-
-def _allowed(live: LiveRun) -> str:
-    """The budget that somebody has set while it ran."""
-    return next((str(event["usd"]) for event in reversed(live.events()) if event.get("action") == SPENDS), "")

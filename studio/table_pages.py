@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from cachetools import LRUCache
 from fastapi.responses import Response
@@ -16,8 +15,7 @@ from starlette.exceptions import HTTPException
 from reports.drawing import share_bar
 from reports.enrichment import SUMMARY, ColumnFigures, ListedTable, TableVersion, column_figures, nights_of
 from reports.run import RUN_JSON, RunError
-from sources import name_of
-from store import Cost
+from store import Night
 from studio.catalog import key_of
 from studio.pages import Key, Studio, StudioPages, for_staff
 from studio.review import Visitor
@@ -25,22 +23,24 @@ from studio.review import Visitor
 MICRO = 1_000_000
 OPEN_TABLES = 8
 MOST_NIGHTS = 120  # shown, the latest ones
-ENRICH, CONTRACT = "enrich", "contract"
+ENRICH = "enrich"
 
 
 @dataclass(frozen=True)
-class ShownVersion:
-    """A version of the table, or a run that has left it as it was."""
+class ShownNight:
+    """A version of the table, or a run that has left it as it was. `run` is None where the store does not know it."""
 
     at: float
-    night: TableVersion | None
-    state: str
-    usd: float | None  # None where the store does not know the run
-    unknown_usd: float = 0.0
+    version: TableVersion | None
+    run: Night | None
 
     @property
     def when(self) -> str:
         return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M")
+
+    @property
+    def usd(self) -> float | None:
+        return None if self.run is None else self.run.paid / MICRO
 
 
 class TablePages(StudioPages):
@@ -62,8 +62,7 @@ class TablePages(StudioPages):
             columns = []
         with self._lock:
             versions = nights_of(folder, self._nights)
-        costs, states = self._config.costs(), self._config.states()
-        nights = shown_nights(versions, runs_of_table(folder, states), costs)
+        nights = shown_nights(folder.resolve(), versions, self._config.nights())
         return self.render(
             "table.html",
             visitor,
@@ -96,37 +95,9 @@ class TablePages(StudioPages):
         return Path(given).name, key if self._run_catalog.folder(key, RUN_JSON) is not None else ""
 
 
-def runs_of_table(folder: Path, states: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The enrichments in the store that have written here, or tried to."""
-    found = []
-    for state in states:
-        settings = state.get("settings") or {}
-        if state.get("flow") == ENRICH and isinstance(settings, dict):
-            out = settings.get("out") or f"enriched/{name_of(str(settings.get('dataset', '')))}"
-            if "://" not in str(out) and Path(str(out)).resolve() == folder:
-                found.append(state)
-    return found
-
-
-def shown_nights(
-    versions: Sequence[TableVersion], states: Sequence[Mapping[str, Any]], costs: Sequence[Cost]
-) -> list[ShownVersion]:
+def shown_nights(folder: Path, versions: Sequence[TableVersion], runs: Sequence[Night]) -> list[ShownNight]:
     """The latest first. Runs that left no version are nights too: nothing was new, or the table was refused."""
-    paid: dict[str, list[float]] = {}
-    for line in costs:
-        sums = paid.setdefault(line.run_id, [0.0, 0.0])
-        sums[0] += line.paid / MICRO
-        sums[1] += line.unknown / MICRO
-    by_run = {str(state["run_id"]): state for state in states}
-    nights = []
-    for night in versions:
-        state = by_run.pop(night.run or "", None)
-        usd, unknown = paid.get(night.run or "", [0.0, 0.0])
-        known = state is not None or night.run in paid
-        word = str(state["status"]) if state else "done"
-        nights.append(ShownVersion(night.written_at, night, word, usd if known else None, unknown))
-    for run_id, state in by_run.items():
-        usd, unknown = paid.get(run_id, [0.0, 0.0])
-        word = "not as expected" if state["status"] == CONTRACT else str(state["status"])
-        nights.append(ShownVersion(float(state.get("ended_at") or state["started_at"]), None, word, usd, unknown))
+    by_run = {run.run_id: run for run in runs if run.flow == ENRICH and run.job == str(folder)}
+    nights = [ShownNight(version.written_at, version, by_run.pop(version.run or "", None)) for version in versions]
+    nights += [ShownNight(run.ended_at or run.started_at, None, run) for run in by_run.values()]
     return sorted(nights, key=lambda night: night.at, reverse=True)

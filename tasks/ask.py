@@ -30,7 +30,7 @@ from models import (
 )
 from reports.run import RunError
 from sources import DatasetError, Example, Quarantined
-from store import StoreError
+from store import StoreError, StoreFull
 
 NAME_CHARS = 80  # of the name of a task run
 EXPECTED = (OracleError, StoreError, DatasetError, RunError)
@@ -133,8 +133,11 @@ def _batch_run_name() -> str:
 
 
 def _is_transient(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
-    """A server or a store that is down may come back; nothing else gets better by waiting."""
-    return isinstance(state.result(raise_on_failure=False), OracleUnavailable | StoreError)
+    """A server or a store that is down may come back; nothing else gets better by waiting, not even a full disk."""
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, OracleUnavailable):
+        return error.may_pass
+    return isinstance(error, StoreError) and not isinstance(error, StoreFull)
 
 
 @task(

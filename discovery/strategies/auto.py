@@ -16,7 +16,7 @@ from math import comb
 
 import numpy as np
 
-from discovery.metrics import distinct, interesting
+from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Kind, Labels, StrategyError
 from discovery.strategies.hypothetical import MAX_POOL, FeatureSample, HypotheticalFeatures, Places
 from discovery.unresolved import UnresolvedTriples
@@ -50,13 +50,22 @@ class Choice:
 
 
 class Auto:
-    """`beyond`: go on when no triple is unresolved. `most` is how many features one answer may hold."""
+    """`beyond`: go on when no triple is unresolved. `most` is how many features one answer may hold, `difference` the
+    share of the examples in which a feature must differ to count."""
 
-    def __init__(self, n: int, rng: np.random.Generator, *, beyond: bool = True, most: int = 1) -> None:
+    def __init__(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        beyond: bool = True,
+        most: int = 1,
+        difference: float = DIFFERENCE,
+    ) -> None:
         if n < 3:
             raise StrategyError(f"auto needs at least 3 examples, and there are {n}")
-        self._n, self._rng, self._beyond, self._most = n, rng, beyond, most
-        self._model = HypotheticalFeatures(n, rng, most)
+        self._n, self._rng, self._beyond, self._most, self._difference = n, rng, beyond, most, difference
+        self._model = HypotheticalFeatures(n, rng, most, difference)
         self._triples = UnresolvedTriples(n, rng)
         self._records = {kind: TrackRecord() for kind in SIZE}
         self._labels: dict[str, Labels] = {}
@@ -100,7 +109,7 @@ class Auto:
         """A feature that is not known yet; whether it counts."""
         self._labels[feature] = labels
         self._triples.add(labels)
-        counts = interesting(labels) and distinct(labels, self._kept)
+        counts = interesting(labels, self._difference) and distinct(labels, self._kept, self._difference)
         if counts:
             self._kept.append(labels)
         return counts

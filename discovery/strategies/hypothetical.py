@@ -127,8 +127,8 @@ class AskedComparison:
 class HypotheticalFeatures:
     """Learns from questions and answers, and samples features from what they leave to find."""
 
-    def __init__(self, n: int, rng: np.random.Generator, most: int = 1) -> None:
-        self._n, self._rng, self._most = n, rng, most
+    def __init__(self, n: int, rng: np.random.Generator, most: int = 1, difference: float = DIFFERENCE) -> None:
+        self._n, self._rng, self._most, self._difference = n, rng, most, difference
         self._prior = PRIOR_WEIGHTS * CAUTION / (PRIOR_WEIGHTS * CHANCE[Kind.TWO_OF_THREE](PRIOR_SHARES)).sum()
         self._noise = rng.standard_normal((NEW_FEATURES, n if n < MAX_POOL else MAX_POOL), dtype=np.float32)
         self._known = np.zeros((0, n), np.float32)  # an unknown label is the feature's mean
@@ -212,11 +212,11 @@ class HypotheticalFeatures:
         return duplicates
 
     def _would_count(self, has: Bits, shares: Floats, pool: Places) -> Bits:
-        counts: Bits = (shares >= DIFFERENCE) & (shares <= 1 - DIFFERENCE)
+        counts: Bits = (shares >= self._difference) & (shares <= 1 - self._difference)
         if len(self._kept):
             kept, present = self._kept[:, pool].T, has.astype(np.float32)
             differing = present @ (kept == 0).astype(np.float32) + (1 - present) @ (kept == 1).astype(np.float32)
-            counts &= (differing >= DIFFERENCE * pool.size).all(axis=1)
+            counts &= (differing >= self._difference * pool.size).all(axis=1)
         return counts
 
     def _count_posterior(self) -> Floats:

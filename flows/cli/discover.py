@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 
+from discovery import DIFFERENCE
 from flows.cli.errors import status_of
-from flows.cli.money import agreed_budget
+from flows.cli.money import ask_on_terminal
 from flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
 from flows.compare.settings import CompareSettings
@@ -40,13 +41,14 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
         prepared = prepare(settings, terminal_display(output.log))
         prepared.check_oracle()
         from flows.discover.forecast import forecast_discovery
+        from flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_discovery(prepared),
             budget=settings.budget,
-            paying=output,
-            display=prepared.display,
             oracles=(settings.oracle, settings.labeller, settings.people, settings.cheap),
+            agree=ask_on_terminal(output.yes, prepared.display),
+            display=prepared.display,
         )
     from flows.discover.flow import run_flow
 
@@ -68,13 +70,14 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
         check_oracles(settings, display)
         from flows.enrich.flow import run_flow
         from flows.enrich.forecast import forecast_enrichment
+        from flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_enrichment(settings, display),
             budget=settings.budget,
-            paying=output,
-            display=display,
             oracles=(settings.oracle, settings.cheap),
+            agree=ask_on_terminal(output.yes, display),
+            display=display,
         )
     summary = run_flow(settings.with_budget(budget), display)
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
@@ -90,13 +93,14 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
         check_oracles(settings, display)
         from flows.enrich.forecast import forecast_rediscovery
         from flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
+        from flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_rediscovery(settings, display),
             budget=settings.budget,
-            paying=output,
-            display=display,
             oracles=(settings.oracle,),
+            agree=ask_on_terminal(output.yes, display),
+            display=display,
         )
     found = run_rediscover_flow(settings.with_budget(budget), display)
     rows = found.rows
@@ -113,13 +117,14 @@ def compare(settings: CompareSettings, output: Paying) -> int:
         prepared = prepare_comparison(settings, terminal_display(output.log))
         prepared.check_oracles()
         from flows.compare.forecast import forecast_comparison  # which imports Prefect
+        from flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_comparison(prepared),
             budget=settings.budget,
-            paying=output,
-            display=prepared.display,
             oracles=settings.oracles,
+            agree=ask_on_terminal(output.yes, prepared.display),
+            display=prepared.display,
         )
     from flows.compare.flow import run_flow
 
@@ -170,7 +175,8 @@ def stop(*, output: Output = PLAIN) -> None:
 def _print_features(run: Run) -> None:
     summary, out = run.summary, results()
     table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
-    for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
+    sampled = f", {summary.of_sampled}" if summary.of_sampled else ""
+    for heading in ("#", "feature", "from", "positives", f"interesting{sampled}", f"distinct{sampled}"):
         table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
     for row in run.features.itertuples():
         marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
@@ -189,10 +195,12 @@ def _print_features(run: Run) -> None:
 def _result_lines(summary: RunSummary) -> Iterator[str]:
     from reports.drawing import plural
 
+    rare = f" (--rare {summary.rare:g})" if summary.rare != DIFFERENCE else ""
+    sampled = f" (both {summary.of_sampled})" if summary.of_sampled else ""
     yield (
-        f"{plural(summary.features, 'feature')}, {summary.interesting_distinct} interesting and distinct, from "
-        f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}; stopped because of "
-        f"{summary.stopped_because}"
+        f"{plural(summary.features, 'feature')}, {summary.interesting_distinct} interesting and distinct{rare}, from "
+        f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}{sampled}; stopped "
+        f"because of {summary.stopped_because}"
     )
     if summary.given:
         yield str(summary.given)
@@ -205,9 +213,11 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
             f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""
         )
     yield from summary.notices
+    booked = [f"{purpose} {in_usd(micro_of(usd))}" for purpose, usd in summary.booked_usd.items() if usd]
     yield (
         f"{plural(summary.paid_calls, 'question')} asked, {summary.cached_calls:,} from the store, "
         f"{in_usd(micro_of(summary.cost_usd))}; this run in all {in_usd(micro_of(summary.total_usd))}"
+        + (f": {', '.join(booked)}" if booked else "")
     )
 
 
@@ -217,9 +227,7 @@ def _lines_of_questions(summary: RunSummary) -> list[str]:
 
     lines = []
     if found := summary.per_question:
-        usd = [in_usd(micro_of(amount)) for amount in (found.question_usd, found.label_usd, found.usd_per_feature)]
-        money = f"; questions {usd[0]}, labels {usd[1]}, {usd[2]} per feature" if summary.cost_usd else ""
-        lines.append(f"{found.features:.1f} features per question, up to {found.most} asked for{money}")
+        lines.append(f"{found.features:.1f} features per question, up to {found.most} asked for")
     if (same := summary.same) and same.features:
         lines.append(
             f"{plural(same.features, 'feature')} repeated in other words and not counted, by "

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,11 +17,11 @@ from flows.cli.options import (
     DatasetOption,
     MostLabels,
     Output,
-    Paying,
     StoreOutput,
     WhichLabels,
     action,
     command_group,
+    flag,
     option,
     takes,
 )
@@ -31,13 +30,12 @@ from flows.compare.settings import CompareSettings
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
-from flows.oracle_specs import may_cost
 from flows.progress import Display
-from models import MICRO, in_usd
+from models import in_usd
 
 if TYPE_CHECKING:
     from flows.estimate import Estimate
-    from store import Cost
+    from store import Cost, Night
 
 estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
 
@@ -131,46 +129,37 @@ def costs(
     run: Annotated[str | None, option("RUN", "a run folder, its name, its id or the end of it (default: all)")] = None,
     /,
     *,
+    nights: Annotated[bool, flag("a line for each run: when, how it ended, what it cost, and what to do")] = False,
     output: StoreOutput = STORE,
 ) -> None:
     from flows.settings import open_store
     from store import StoreError
 
-    store = open_store(output.store, terminal_display())
-    rows = store.costs.lines(Path(run).name if run else None)
-    if run and not rows:
+    store, chosen = open_store(output.store, terminal_display()), Path(run).name if run else None
+    found = store.costs.nights(chosen) if nights else []
+    rows = [] if nights else store.costs.lines(chosen)
+    if run and not found and not rows:
         raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
     if output.json:
-        print(as_json(list(map(asdict, rows))))
+        print(as_json([*map(asdict, found), *map(asdict, rows)]))
+    elif nights:
+        _print_nights(found)
     else:
         _print_costs(rows)
 
 
-def agreed_budget(
-    expected: Callable[[], Estimate],
-    *,
-    budget: Decimal | None,
-    paying: Paying,
-    display: Display,
-    oracles: Iterable[str | None],
-) -> Decimal | None:
-    """The budget of a run that is about to spend money: the one given, or the highest price estimated, once the user
-    agrees to it. Raises UsageError where nobody does."""
-    if budget is not None or not any(text and may_cost(text) for text in oracles):
-        return budget
-    with display.waiting("working out the price"):
-        price = expected()
-    if not price.most_left:
-        return None
-    likely, most = in_usd(price.left, 2, at_most=True), in_usd(price.most_left, 2, at_most=True)
-    bill = f"{price.oracle} will likely cost {likely}, at most {most}"
-    if paying.yes:
-        display.say(bill)
-    elif not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{bill}: give --budget USD, or --yes to spend that; nothing was asked yet")
-    elif not display.confirm([bill]):
-        raise UsageError("nothing was asked or spent: give --budget USD for a limit of your own")
-    return Decimal(price.budget) / MICRO
+def ask_on_terminal(yes: bool, display: Display) -> Callable[[str], None]:
+    """Agrees to a bill: `yes` does, or a person at a terminal. Raises UsageError where nobody does."""
+
+    def agree(bill: str) -> None:
+        if yes:
+            display.say(bill)
+        elif not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(f"{bill}: give --budget USD, or --yes to spend that; nothing was asked yet")
+        elif not display.confirm([bill]):
+            raise UsageError("nothing was asked or spent: give --budget USD for a limit of your own")
+
+    return agree
 
 
 def _print_estimate(expected: Estimate, output: Output) -> None:
@@ -234,3 +223,32 @@ def _print_costs(rows: list[Cost]) -> None:
             f"the cost of requests for {calls:,} questions is not known: at most {most} more; "
             "`python -m flows store settle` books what the bill shows"
         )
+
+
+def _print_nights(nights: list[Night]) -> None:
+    """The latest last, and below the table what is to be done."""
+    from store import short_id
+
+    def usd(amount: int, *, at_most: bool = False) -> str:
+        return in_usd(amount, at_most=at_most).removesuffix(" USD")
+
+    table = Table()
+    for heading in ("began (UTC)", "run", "command", "state"):
+        table.add_column(heading)
+    for heading in ("questions", "USD", "unknown"):
+        table.add_column(heading, justify="right")
+    todo = []
+    for night in reversed(nights):
+        began, run = datetime.fromtimestamp(night.started_at, UTC), f"{night.name} {short_id(night.run_id)}"
+        sums = usd(night.paid), usd(night.unknown, at_most=True)
+        table.add_row(f"{began:%Y-%m-%d %H:%M}", run, night.flow, night.state, f"{night.questions:,}", *sums)
+        if night.todo:
+            todo.append(f"{run}: {night.todo}")
+    table.add_section()
+    failed = sum(night.failed for night in nights)
+    paid, unknown = sum(night.paid for night in nights), sum(night.unknown for night in nights)
+    asked = f"{sum(night.questions for night in nights):,}"
+    table.add_row("total", "", "", f"{failed} failed", asked, usd(paid), usd(unknown, at_most=True))
+    results().print(table)
+    for line in todo or ["nothing is to be done"]:
+        results().print(line, soft_wrap=True)

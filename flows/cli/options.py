@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., int | None])
 
 # The groups of the help in their order; a setting that is not listed is advanced.
 GROUPS = {
-    "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out", "expect"),
+    "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "per", "out", "expect"),
     "What is asked": (
         *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
         *("examples", "elicit_on", "label_every", "label_rest", "backfill", "drop_gone", "retry_unusable"),
@@ -41,8 +41,9 @@ OUTPUT, MONEY = _GROUPS["Output"], _GROUPS["Money"]
 STORE_HELP = "URL or path of the store (default: TWOTHIRDS_STORE, or your own)"
 
 
-def option(metavar: str, meaning: str) -> Parameter:
-    return Parameter(help=meaning, metavar=metavar, negative="")
+def option(metavar: str, meaning: str, name: str | None = None) -> Parameter:
+    """`name` is for a word of Python's own, which no parameter can have."""
+    return Parameter(name=name, help=meaning, metavar=metavar, negative="")
 
 
 def flag(meaning: str) -> Parameter:

@@ -76,7 +76,10 @@ def export(
         ),
     ] = None,
     only: Annotated[list[str] | None, option("MARK,…", "only features that are interesting, distinct")] = None,
-    without: Annotated[list[str] | None, option("MARK,…", "no features that are doubtful, duplicates")] = None,
+    without: Annotated[list[str] | None, option("MARK,…", "no features that are divided, duplicates")] = None,
+    with_: Annotated[
+        list[str] | None, option("MARK,…", "also features that are doubtful, which are left out otherwise", "--with")
+    ] = None,
     out: Annotated[str | None, option("PATH", "the folder to write (default: export in the run folder)")] = None,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
@@ -90,6 +93,7 @@ def export(
         out=Path(out) if out else None,
         only=only or (),
         without=without or (),
+        with_=with_ or (),
         display=terminal_display(),
     )
     written = [str(path) for path in files]

@@ -206,6 +206,7 @@ def _discovered(outcome: Outcome) -> Discovered:
     return Discovered(
         tuple(finding.feature.name for finding in progress.findings),
         np.stack(labels) if labels else np.zeros((0, len(outcome.rows)), np.int8),
+        progress.interesting_distinct,
         progress.queries,
         sum(answer.cost for answer in answers) / MICRO,
         sum(answer.seconds for answer in answers),

@@ -12,10 +12,9 @@ from discovery import (
     NOTHING_SEEN,
     UNKNOWN,
     Comparison,
-    Kind,
     LabelNoise,
     Labels,
-    differs_clearly,
+    contradicts,
 )
 from models import (
     Answer,
@@ -81,7 +80,7 @@ class KnownFeature:
 
     @property
     def cost(self) -> Money:
-        return sum(vote.cost for vote in self.ballot.answers)
+        return sum(vote.own_cost for vote in self.ballot.answers)
 
 
 @dataclass
@@ -106,7 +105,8 @@ class Finding:
 
     @property
     def cost(self) -> Money:
-        return self.answer.cost_of(self.feature) + sum(vote.cost for vote in (*self.ballot.answers, *self.checks))
+        votes = (*self.ballot.answers, *self.checks)
+        return self.answer.cost_of(self.feature) + sum(vote.own_cost for vote in votes)
 
     @property
     def contradictions(self) -> LabelNoise:
@@ -129,19 +129,11 @@ class Finding:
 
     @property
     def consistent(self) -> bool:
-        """The labels of the examples asked about show what the question asked for, as far as they are known where the
-        feature was only looked at."""
-        if self.dropped and (self.labels[list(self.asked)] == UNKNOWN).any():
-            return True
-        if self.comparison.kind is Kind.GROUPS:
-            left, right = (self.labels[list(side)] == 1 for side in (self.comparison.examples, self.comparison.without))
-            return bool(differs_clearly(left, right))
-        positives = int((self.labels[list(self.comparison.examples)] == 1).sum())
-        none_without = not (self.labels[list(self.comparison.without)] == 1).any()
-        return none_without and positives == _ONES.get(self.comparison.kind, len(self.comparison.examples))
-
-
-_ONES = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}
+        """The labels of the examples asked about show what the question asked for; one that is missing contradicts
+        nothing. A feature that is not consistent is doubtful, and does not count."""
+        comparison = self.comparison
+        has, lacks = (self.labels[list(rows)] for rows in (comparison.examples, comparison.without))
+        return not contradicts(comparison.kind, has, lacks)
 
 
 @dataclass
@@ -151,7 +143,7 @@ class Progress:
     queries: int = 0
     known_features: list[KnownFeature] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
+    flags: list[bool] = field(default_factory=list)  # which findings count
     asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
     waiting: int = 0  # features that were named and are not labelled yet
     repeated: int = 0  # answers that named a feature already known
@@ -199,5 +191,11 @@ class Progress:
         return [*self.known_features, *self.findings]
 
     @property
+    def doubtful(self) -> list[str]:
+        """Features whose own question contradicts them."""
+        return [finding.feature.name for finding in self.findings if not finding.consistent]
+
+    @property
     def interesting_distinct(self) -> int:
+        """Doubtful features do not count."""
         return sum(self.flags)

@@ -24,6 +24,7 @@ from flows.discover.preparation import Prepared, prepare
 from flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
 from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
+from flows.estimate import agreed_in_python
 from flows.oracle_specs import may_cost
 from flows.prefect_api.connection import starting_prefect
 from flows.prefect_api.endings import BUDGET
@@ -72,6 +73,8 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     prepared = replace(prepared, display=history.display)
     name, queries = prepared.dataset.name, prepared.settings.queries
     history.log(f"starts: {prepared.settings.dataset} with {prepared.settings.oracle}", plan_of(prepared))
+    if left := prepared.settings.budget_left(prepared.store):
+        history.display.say(left)
     artifact: ProgressArtifact | None = history.tell(ProgressArtifact, f"{queries} queries on {name}")
 
     def show(share: float, progress: Progress) -> None:
@@ -124,8 +127,10 @@ def plan_of(prepared: Prepared) -> str:
     if remaining := len(prepared.remaining):
         use = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
         plan += f"; {plural(remaining, 'example')} more {use or 'left out'}"
-    budget = settings.budget_micro
-    return plan + ("; no budget" if budget is None else f"; budget {in_usd(budget)}, earlier attempts included")
+    if settings.budget_micro is None:
+        return f"{plan}; no budget"
+    counted = f"per {settings.per}" if settings.per else "earlier attempts included"
+    return f"{plan}; budget {in_usd(settings.budget_micro)}, {counted}"
 
 
 def estimate_of(prepared: Prepared) -> list[str]:
@@ -171,6 +176,7 @@ def run_discovery(
             dataset=prepared.dataset.name,
             oracle=prepared.oracle,
             settings=settings,
+            job=settings.job,
             display=display,
         ) as run,
     ):
@@ -179,8 +185,6 @@ def run_discovery(
         recorded = recorded_by(prepared.oracle, book)
         first = recorded_by(prepared.cheap, book) if prepared.cheap is not None else None
         run.spending = spent = Spent(recorded, first)
-        waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
-        asked = prepared.knowing(waiting)
         with display.waiting("looking at the examples"):
             warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
         for line in warnings:
@@ -189,6 +193,10 @@ def run_discovery(
 
         with LiveLog(prepared.folder, _begun(prepared, run_id) | {"reached": reached}) as live:
 
+            def wait(pending: AnswersPending) -> None:
+                with live.waiting(pending):
+                    wait_for_people(store.queue, display, pending)
+
             def show(progress: Progress, found: list[Finding]) -> None:
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
                 live.round(progress, found, recorded.cost)
@@ -196,37 +204,38 @@ def run_discovery(
                 if steering.apply(loop, live):
                     live.round(progress, [], recorded.cost)
 
+            asked = prepared.knowing(WaitingOracle(recorded, wait) if settings.wait else recorded)
             steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow, spent.halt)
             loop = _loop(prepared, asked, *_shown(live, compare, label))
             with display.counting(settings.queries, "queries"):
                 progress = loop.run(show)
             watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: spent.cost)
             ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
+            if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
+                display.say(progress.message)
+            outcome = Outcome(
+                settings=settings,
+                dataset=prepared.dataset,
+                rows=prepared.rows,
+                recorded=recorded,
+                progress=progress,
+                run_id=run_id,
+                seconds=round(time.monotonic() - started, 1),
+                finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                remaining=ballots,
+                in_all=store.costs.totals_of_scope(prepared.scope),
+                warnings=warnings,
+                target=prepared.target,
+                predicted=predicted,
+                known=prepared.known,
+                cheap=first,
+                steered=steering.applied,
+            )
+            outcome.write(prepared.folder)
+            steering.settle()
             live.end(progress)
-        if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
-            display.say(progress.message)
-        outcome = Outcome(
-            settings=settings,
-            dataset=prepared.dataset,
-            rows=prepared.rows,
-            recorded=recorded,
-            progress=progress,
-            run_id=run_id,
-            seconds=round(time.monotonic() - started, 1),
-            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            remaining=ballots,
-            in_all=store.costs.totals_of_scope(prepared.scope),
-            warnings=warnings,
-            target=prepared.target,
-            predicted=predicted,
-            known=prepared.known,
-            cheap=first,
-            steered=steering.applied,
-        )
-        outcome.write(prepared.folder)
-        steering.settle()
         run.figures["unusable_answers_total"] = outcome.unusable.total
-        run.status = f"stopped: {progress.stopped}"
+        run.status, run.message = f"stopped: {progress.stopped}", progress.message
     return outcome
 
 
@@ -292,6 +301,7 @@ def _loop(prepared: Prepared, oracle: Oracle, compare: CompareTask, label: Label
         per_question=prepared.features_each,
         exemplars=settings.exemplars,
         label_every=settings.label_every,
+        rare=settings.rare,
     )
     screening = None
     if settings.look:
@@ -302,6 +312,7 @@ def _loop(prepared: Prepared, oracle: Oracle, compare: CompareTask, label: Label
             seed=settings.seed,
             label=lambda features, rows: label(panel.part(rows), features),
             every=settings.look_every or LOOK_EVERY,
+            rare=settings.rare,
         )
     closeness = sentence_closeness()
     duplicates = DuplicateCheck(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
@@ -337,10 +348,19 @@ def run_flow(prepared: Prepared) -> Run:
 
 
 @shows_settings(DiscoverSettings)
-def discover(dataset: str, **settings: Any) -> Run:
+def discover(dataset: str, *, yes: bool = False, **settings: Any) -> Run:
     """Discover features from Python: `run = discover("datasets/faces", oracle="simulated")`, then `run.features` and
-    `run.labels`. Works in a script and inside a running event loop (a notebook); no server need be started."""
+    `run.labels`. Works in a script and inside a running event loop (a notebook); no server need be started. What costs
+    money needs a `budget`, or `yes`."""
     with starting_prefect():
-        prepared = prepare(DiscoverSettings(dataset=dataset, **settings), display_for_python())
+        chosen, display = DiscoverSettings(dataset=dataset, **settings), display_for_python()
+        prepared = prepare(chosen, display)
         prepared.check_oracle()
-    return run_flow(prepared)
+        budget = agreed_in_python(
+            lambda: forecast_discovery(prepared),
+            budget=chosen.budget,
+            oracles=(chosen.oracle, chosen.labeller, chosen.people, chosen.cheap),
+            yes=yes,
+            display=display,
+        )
+    return run_flow(prepared.with_budget(budget))

@@ -44,6 +44,7 @@ def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate
         spent=spent,
         ended=ended,
         assumed=_assumed(prepared, shares) if shares else "",
+        budget_left=settings.budget_left(prepared.store),
     )
 
 
@@ -98,7 +99,7 @@ def _shares(prepared: Prepared) -> AskedShares | None:
 
 _AT_ITS_END = (StopReason.QUERIES, StopReason.TARGET_G, StopReason.NONES, StopReason.EXHAUSTED)
 _ENDED = {f"stopped: {reason}" for reason in _AT_ITS_END}
-_DECIDE_NOTHING = {"budget", "store", "out", "wait"}
+_DECIDE_NOTHING = {"budget", "per", "store", "out", "wait"}
 
 
 def has_ended(prepared: Prepared) -> bool:

@@ -11,6 +11,7 @@ from math import ceil
 import numpy as np
 
 from discovery import (
+    DIFFERENCE,
     Closeness,
     Comparison,
     HearsAnswers,
@@ -47,6 +48,7 @@ class Limits:
     per_question: int = 1  # features that an answer may hold
     exemplars: int = 0  # that models are shown with a feature when they label
     label_every: int | None = None  # comparisons after which what they found is labelled; by default those of a batch
+    rare: float = DIFFERENCE  # share of the examples in which a feature must differ to count
 
 
 class Loop:
@@ -177,7 +179,11 @@ class Loop:
             labelled = self._label(new)
             found = Screened(labelled.ballots, stopped=labelled.stopped)
         else:
-            known = [(finding.feature.name, finding.labels) for finding in self.progress.known if not finding.dropped]
+            known = [
+                (finding.feature.name, finding.labels)
+                for finding in self.progress.known
+                if not finding.dropped and finding.consistent
+            ]
             before = self.progress.queries - len(self._open)
             found = self._screening.of(new, known, before, self._same)
         if found.stopped is None:
@@ -262,10 +268,13 @@ class Loop:
         self._strategy.learn(comparison, [*named], [finding.labels for finding in named.values()])
 
     def _recount(self) -> None:
-        """Which features are interesting and distinct."""
+        """Which features are interesting, distinct and not doubtful."""
         known = self.progress.known
         flags = interesting_and_distinct(
-            [finding.labels for finding in known], repeats=[finding.repeats for finding in known]
+            [finding.labels for finding in known],
+            self._limits.rare,
+            repeats=[finding.repeats for finding in known],
+            doubtful=[not finding.consistent for finding in known],
         )
         self.progress.flags = flags[len(self.progress.known_features) :]
 

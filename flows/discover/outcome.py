@@ -17,6 +17,7 @@ from discovery import (
     LOOK_ERROR,
     UNKNOWN,
     Comparison,
+    Kind,
     Labels,
     interest_and_distinctness,
     matches_with_truth,
@@ -50,6 +51,7 @@ from reports.run import (
     write_run,
 )
 from sources import Dataset
+from store import PROBE
 
 if TYPE_CHECKING:
     from store.ledger import Totals
@@ -82,8 +84,12 @@ class Outcome:
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.known
-        repeats = [finding.repeats for finding in findings]
-        marks = interest_and_distinctness([finding.labels for finding in findings], repeats=repeats)
+        marks = interest_and_distinctness(
+            [finding.labels for finding in findings],
+            self.settings.rare,
+            repeats=[finding.repeats for finding in findings],
+            doubtful=[not finding.consistent for finding in findings],
+        )
         return [
             {
                 "order": order,
@@ -93,6 +99,8 @@ class Outcome:
                 "examples": " ".join(self._ids(finding)),
                 "positives": int((labels == 1).sum()),
                 "labelled": int((labels != UNKNOWN).sum()),
+                "sampled_positives": int((finding.labels == 1).sum()),
+                "sampled": len(self.rows),
                 "interesting": interesting,
                 "distinct": distinct,
                 "consistent": finding.consistent,
@@ -108,7 +116,7 @@ class Outcome:
 
     def _costs(self) -> list[int]:
         """Of each feature, the labels of the examples that were not compared included."""
-        remaining = [sum(vote.cost for vote in ballot.answers) for ballot in self.remaining]
+        remaining = [sum(vote.own_cost for vote in ballot.answers) for ballot in self.remaining]
         return [
             finding.cost + (remaining[order] if order < len(remaining) else 0)
             for order, finding in enumerate(self.progress.known)
@@ -156,10 +164,13 @@ class Outcome:
         fields: dict[str, Any] = {}
         if self.spent.in_doubt:
             fields["unknown_usd"] = self.spent.in_doubt / MICRO
+        if progress.doubtful:
+            fields["doubtful"] = progress.doubtful
         if self.warnings:
             fields["warnings"] = list(self.warnings)
         if self.in_all is not None:
             fields |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
+            fields["booked_usd"] = _booked_for(self.in_all.paid_by_kind)
         if self.predicted is not None:
             fields["predicted"] = self.predicted.to_json()
         if progress.known_features:
@@ -171,7 +182,7 @@ class Outcome:
         if settings.ask_same:
             fields["same"] = SameFeatures(
                 asked=sum(len(finding.checks) for finding in progress.findings),
-                usd=sum(answer.cost for finding in progress.findings for answer in finding.checks) / MICRO,
+                usd=sum(answer.own_cost for finding in progress.findings for answer in finding.checks) / MICRO,
                 features=sum(finding.repeats for finding in progress.findings),
             )
         if settings.look:
@@ -214,7 +225,7 @@ class Outcome:
             by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
             kind = COMPARISON if isinstance(answer.question, Compare) else LABEL
             vote_counts.count(by, kind, answer.verdict.value, answer.note)
-        return vote_counts.summary(contradicted=sum(map(_is_contradicted, self.progress.findings)))
+        return vote_counts.summary()
 
     def raise_if_unusable(self, written: Path) -> None:
         """Call it once what was found is written."""
@@ -222,19 +233,11 @@ class Outcome:
             raise AnswersUnusable.leaving(written, self.unusable.lines()[0])
 
     def _per_question(self) -> PerQuestion:
-        """What questions brought and took, apart from the labels of all examples."""
         answers = [answer for _, answer in self.progress.asked]
-        votes = [vote for finding in self.progress.findings for vote in (*finding.ballot.answers, *finding.checks)]
-        votes += [vote for ballot in self.remaining[len(self.progress.known_features) :] for vote in ballot.answers]
-        questions, labels = (sum(answer.cost for answer in asked) for asked in (answers, votes))
-        found = max(len(self.progress.findings), 1)
         return PerQuestion(
             most=self.settings.per_question or 1,
             named=sum(len(answer.features) for answer in answers),
             features=round(len(self.progress.findings) / max(len(answers), 1), 3),
-            question_usd=questions / MICRO,
-            label_usd=labels / MICRO,
-            usd_per_feature=round((questions + labels) / found / MICRO, 6),
         )
 
     def _known_part(self) -> KnownFeatures:
@@ -245,7 +248,7 @@ class Outcome:
             features=len(features),
             labels_taken=len({_cell(answer) for answer in votes if answer.note == KNOWN}),
             labels_asked=len({_cell(answer) for answer in asked}),
-            cost_usd=sum(answer.cost for answer in asked) / MICRO,
+            cost_usd=sum(answer.own_cost for answer in asked) / MICRO,
             g=self.progress.g_known,
             labels_from={known.feature.name: known.source or "oracle" for known in self.known},
             **({"by": by} if (by := {known.feature.name: known.by for known in features if known.by}) else {}),
@@ -351,11 +354,6 @@ def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
     return sum(first == second for first, second in pairs) / len(pairs) if pairs else None
 
 
-def _is_contradicted(finding: Finding) -> bool:
-    """By labels that are known: one that is missing contradicts nothing."""
-    return not finding.consistent and bool((finding.labels[list(finding.asked)] != UNKNOWN).all())
-
-
 def _cell(answer: Answer) -> tuple[str, str]:
     """The feature and the example of a label."""
     question = answer.question
@@ -393,7 +391,15 @@ def answer_row(answer: Answer, order: Mapping[str, int], by_people: Callable[[La
             asked["exemplars"] = [[exemplar.example.id, exemplar.has] for exemplar in question.exemplars]
         if by_people(question):
             asked["people"] = True
-    return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
+    return {"question": asked | {"voter": question.voter}, "answer": answer.to_json() | {"cost": answer.own_cost}}
+
+
+def _booked_for(paid_by_kind: Mapping[str, Money]) -> dict[str, float]:
+    """In US dollars: what the books hold of questions, of labels, and of finding out what a server can do."""
+    sums = dict.fromkeys(("questions", "labels", "probes"), 0)
+    for kind, paid in paid_by_kind.items():
+        sums["labels" if kind == Kind.LABEL else "probes" if kind == PROBE else "questions"] += paid
+    return {purpose: paid / MICRO for purpose, paid in sums.items()}
 
 
 def _place(answer: Answer) -> tuple[str, int]:

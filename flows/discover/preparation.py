@@ -247,6 +247,7 @@ def _build(text: str, settings: DiscoverSettings, dataset: Dataset, store: Store
         store,
         budget=settings.budget_micro,
         purpose=purpose,
+        job=settings.job,
     )
 
 

@@ -182,6 +182,7 @@ class _RemainingLabels:
         self._features = [ballot.feature for ballot in ballots]
         self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.remaining)
         self._compared, self._on_answer = len(prepared.compared), on_answer
+        self._number = prepared.store.runs.sampling_number(prepared.scope)
 
     def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str, str]:
         """And by what: an embedder, and who answered first."""
@@ -192,7 +193,7 @@ class _RemainingLabels:
             first = None
         elif first is None or settings.embedder is not None:  # else the cheaper model's answers are all that is used
             source = embedder_of(settings.embedder, examples, Environment.read().cache / "embeddings")
-        order, vectors = random_order(examples, settings.seed), source.vectors(examples)
+        order, vectors = random_order(examples, settings.seed, self._number), source.vectors(examples)
         odds = self._first_odds(first) if first is not None else None
         pool = LabelPool(vectors, order, len(self._features), examples[0].image is not None, odds)
         made = label_pool(pool, self._ask, promise, known=known, leave=settings.leaves)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import (
+    DIFFERENCE,
     LOOK_EVERY,
     NOTHING_SEEN,
     SAME_FROM,
@@ -60,6 +61,7 @@ class Screening:
     seed: int
     label: Callable[[list[Feature], Rows], Labelled]
     every: int = LOOK_EVERY  # examples from look to look
+    rare: float = DIFFERENCE  # share of the examples in which a feature must differ to count
 
     def of(
         self,
@@ -68,16 +70,16 @@ class Screening:
         number: int,
         same: FindSame = lambda _: ({}, None),
     ) -> Screened:
-        """Label features that came up together, after so many questions; `known` are those labelled in full. `same`
-        finds those that mean what another one means: these are not labelled further."""
+        """Label features that came up together, after so many questions; `known` are those labelled in full,
+        without doubtful ones. `same` finds those that mean what another one means: these are not labelled further."""
         order = order_to_tell(
             self.n, [labels for _, labels in known], np.random.default_rng([self.seed, CHANCE, number])
         )
-        counts = interesting_and_distinct([labels for _, labels in known])
+        counts = interesting_and_distinct([labels for _, labels in known], self.rare)
         counting = [feature for feature, counted in zip(known, counts, strict=True) if counted]
         found = Screened([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
-        for stage in screening_stages(self.n, self.first, self.every, of=self.labelled):
+        for stage in screening_stages(self.n, self.first, self.every, of=self.labelled, difference=self.rare):
             if not self._ask(found, np.sort(order[seen : stage.size])):
                 return found
             seen = stage.size

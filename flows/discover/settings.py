@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from discovery import FIRST_LOOK, LOOK_EVERY, Strategy, StrategyError
+from discovery import DIFFERENCE, FIRST_LOOK, LOOK_EVERY, Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding, with_brief
 from flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
@@ -23,7 +23,7 @@ OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta")
 DECIDING = (
     *("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY),
     *("target", "between", "hold_out_by", "unguided", "exclude", "exemplars"),
-    *("per_question", "look", "look_every", "ask_same", "label_every"),
+    *("per_question", "look", "look_every", "ask_same", "label_every", "rare"),
 )
 PER_QUESTION = 3  # features that a model is asked for at a time
 # Questions whose features are labelled together, and features that fit one request: docs/discover.md has the reckoning.
@@ -79,6 +79,13 @@ class DiscoverSettings(PredictingSettings):
         None,
         description="ask whether a new feature means the same as a known one where that is in doubt, and do not label "
         "it in full if so (default: with auto where openai or vlm labels without people)",
+    )
+    rare: float = Field(
+        DIFFERENCE,
+        gt=0,
+        le=0.5,
+        description="share of the examples that must have a feature, and lack it, for it to be interesting; a distinct "
+        "one differs from others in as many",
     )
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
@@ -142,6 +149,11 @@ class DiscoverSettings(PredictingSettings):
     )
     out: DatasetText | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
     replace: bool = Field(False, exclude=True, description="overwrite the run folder if it holds another run")
+
+    @property
+    def output(self) -> str:
+        """Without a folder the data set, for the default folder bears the name of the scope."""
+        return (self.out or self.dataset).rstrip("/")
 
     def briefed(self, oracle: str) -> str:
         return with_brief(oracle, self.about, self.avoid)
@@ -218,6 +230,8 @@ class DiscoverSettings(PredictingSettings):
         options = {name: value for name, value in options.items() if value is not None}
         if self.strategy == "auto" and (self.per_question or 1) > 1:
             options["most"] = self.per_question
+        if self.strategy == "auto":
+            options["difference"] = self.rare
         rng = np.random.default_rng(self.seed)
         return make_strategy(self.strategy, n, rng, batch=self.batch or 1, ask=self.ask, **options)
 

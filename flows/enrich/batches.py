@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -137,7 +136,7 @@ class Resources:
 
     def oracle_and_store(self, settings: EnrichSettings, purpose: str = "") -> tuple[Oracle, Store]:
         """Opened at the first call, which says by what purpose probes are counted."""
-        key = settings.model_dump_json(include={"dataset", "oracle", "seed", "store", "budget"})
+        key = settings.model_dump_json(include={"dataset", "oracle", "seed", "store", "budget", "per"})
         with self._opening:
             if key not in self._opened:
                 self._opened[key] = open_oracle(settings, purpose, self._display)
@@ -232,6 +231,7 @@ class Labeller:
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))
             lost.found, lost.away = found, isinstance(labelled.stopped, ServerAway)
+            lost.may_pass = labelled.stopped.may_pass
             raise lost from labelled.stopped
         found.stopped = labelled.stopped
         return found
@@ -313,6 +313,7 @@ def open_oracle(
         store,
         budget=settings.budget_micro,
         purpose=purpose,
+        job=settings.job if isinstance(settings, EnrichSettings) else None,
         growing=True,
     )
     return oracle, store
@@ -325,7 +326,3 @@ def _described(spec: str, oracle: str) -> Dataset:
         return Dataset(name_of(spec), spec, (), (), None, "")
     ids, truth = read_whole_truth(location)
     return Dataset(name_of(spec), spec, tuple(Example(name, "") for name in ids), (), truth, "")
-
-
-def default_folder(spec: str) -> Path:
-    return Path("enriched") / name_of(spec)

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from flows.discover.known import read_features, with_run_exemplars
-from flows.enrich.batches import default_folder, open_oracle
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.enrich.batches import open_oracle
+from flows.enrich.settings import EnrichSettings, RediscoverSettings, default_folder
 from flows.oracle_specs import OracleSpec, check_exemplars
 from flows.progress import SILENT, Display
 from flows.settings import local_folder

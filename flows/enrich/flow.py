@@ -19,7 +19,7 @@ from prefect.client.schemas.objects import State
 
 from flows.discover.findings import StopReason
 from flows.enrich.batches import BatchLost, Labeller, Resources, Submit
-from flows.enrich.checks import LOOKED_AT, check, check_oracles, folder_of
+from flows.enrich.checks import LOOKED_AT, check, folder_of
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
@@ -27,14 +27,13 @@ from flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, 
 from flows.enrich.update import Changes, Enrichment
 from flows.enrich.values import ValueTable
 from flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from flows.prefect_api.connection import starting_prefect
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
 from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
-from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
+from flows.progress import SILENT, UNUSABLE, Display, recorded_run, resumed_runs, retry_time, was_unusable
 from flows.reviewing.suspension import suspend
 from flows.runs import attributes_of, corrected_cells
-from flows.settings import Environment, OutFolder, local_folder, shows_settings
+from flows.settings import Environment, OutFolder, local_folder
 from models import (
     AnswersPending,
     AnswersUnusable,
@@ -260,13 +259,16 @@ class _Job:
             dataset=name_of(settings.dataset),
             oracle=oracle,
             settings=settings,
+            job=settings.job,
             display=self.display,
         ) as run:
             retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
             labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)
             embeddings, predictor = Environment.read().cache / "embeddings", None
             if settings.agree is not None:
-                predictor = Predictor(settings, self.folder, embeddings, oracle.identity.to_json())
+                *_, first = resumed_runs(store, run_id, scopes)  # a partial table has gone into another scope since
+                number = store.runs.sampling_number(first.scope)
+                predictor = Predictor(settings, self.folder, embeddings, oracle.identity.to_json(), number)
             work = Enrichment(
                 table,
                 self.features,
@@ -287,6 +289,8 @@ class _Job:
             listed = find_rows(settings.dataset, settings.columns)
             total = listed.total or len(table) or None  # a text table says how many only when read
             self.display.log(*self._plan(oracle, listed, len(table)))
+            if left := settings.budget_left(store):
+                self.display.say(left)
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset, settings.columns)
             values = ValueTable.read(self.folder).grown(table, attributes_of(settings.features))
@@ -302,6 +306,9 @@ class _Job:
             summary = outcome.write(summary, values)
             run.figures |= summary.figures()
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
+            run.message = "; ".join(summary.violations) or summary.message
+            if changes.mostly_unusable:
+                run.message = changes.unusable.summary().lines()[0]
         return summary, changes
 
     def _plan(self, oracle: Oracle, listed: Rows, rows: int) -> list[str]:
@@ -351,13 +358,3 @@ def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSumma
         work = partial(_enrich, settings, resources=resources)
         summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)
         return summary
-
-
-@shows_settings(EnrichSettings)
-def enrich(dataset: str, **settings: Any) -> dict[str, Any]:
-    """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary."""
-    chosen, display = EnrichSettings(dataset=dataset, **settings), display_for_python()
-    with starting_prefect():
-        check(chosen)
-        check_oracles(chosen, display)
-    return run_flow(chosen, display).to_json()

@@ -92,6 +92,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
         oracle=settings.oracle.partition("?")[0],
         examples=sum(pool.count for pool in pools),
         spent=spent,
+        budget_left=settings.budget_left(store),
         assumed="; ".join(dict.fromkeys(words)),
     )
 
@@ -121,7 +122,7 @@ def _shares(settings: EnrichSettings, folder: Path, oracle: Oracle, pool: Pool) 
     if left is None:
         return AskedShares.expected(pool.count, len(pool.features), promise)
     identity = oracle.identity.to_json() if is_known(oracle) else {}
-    stored = Predictor(settings, folder, folder, identity).keeps(pool.features)
+    stored = Predictor(settings, folder, folder, identity, sampling_number="").keeps(pool.features)
     return AskedShares.as_before(pool.count, promise, left, stored=stored)
 
 

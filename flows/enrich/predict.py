@@ -74,6 +74,7 @@ class Predictor:
     folder: Path
     cache: Path
     oracle: dict[str, Any]  # its identity
+    sampling_number: str = field(repr=False)
     made: list[Prediction] = field(default_factory=list)
     _to_save: dict[str, Any] | None = None
 
@@ -109,7 +110,7 @@ class Predictor:
             first = None
         elif first is None or self.settings.embedder is not None:  # else the cheaper model's answers are all there is
             source = embedder_of(self.settings.embedder, examples, self.cache, state)
-        order = random_order(examples, self.settings.seed)
+        order = random_order(examples, self.settings.seed, self.sampling_number)
         odds = first(examples, features) if first is not None else None
         whole_rows = examples[0].image is not None
         pool = LabelPool(source.vectors(examples), order, len(features), whole_rows, odds)

@@ -105,7 +105,7 @@ def rediscover_with(
             except AnswersPending as pending:
                 on_pending(store, run_id, pending)
                 raise
-        run.status = f"stopped: {progress.stopped}"
+        run.status, run.message = f"stopped: {progress.stopped}", progress.message
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display.say(progress.message)
     display.say(f"{progress.queries} questions, {in_usd(recorded.cost)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,8 +11,14 @@ from flows.discover.settings import SUBSET, WORKING_SET
 from flows.oracle_specs import with_brief
 from flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
 from models import MOST_EXEMPLARS, digest_of
+from sources import name_of
 
 Runner = Literal["threads", "dask", "ray"]
+
+
+def default_folder(spec: str) -> Path:
+    """Of the table."""
+    return Path("enriched") / name_of(spec)
 
 
 class EnrichSettings(PredictingSettings):
@@ -34,7 +41,7 @@ class EnrichSettings(PredictingSettings):
     )
     delta: float = Field(0.05, gt=0, lt=0.5, description="with agree: how probable it may be that a certificate fails")
     budget: Usd | None = Field(
-        None, description="USD that one version of the table may cost, interrupted attempts included"
+        None, description="USD that one version of the table may cost, interrupted attempts included; see also per"
     )
     runner: Runner = Field("threads", description="where batches are labelled: here, or on a Dask or Ray cluster")
     workers: int = Field(2, ge=1, le=1000, description="batches labelled at a time: threads, or processes of a cluster")
@@ -48,6 +55,10 @@ class EnrichSettings(PredictingSettings):
         from flows.discover.known import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
+
+    @property
+    def output(self) -> str:
+        return (self.out or str(default_folder(self.dataset))).rstrip("/")
 
     def scope(self, folder: str, identity: dict[str, Any], version: int) -> str:
         """The same for every attempt at one version of a table: the budget is counted by it."""

@@ -56,7 +56,7 @@ def ending_of(error: BaseException) -> Ending:
     from reports.enrichment import ContractViolated
     from reports.run import RunError, TableBusy
     from sources import DatasetError, DatasetMissing
-    from store import StoreError, StoreUnavailable
+    from store import StoreError, StoreFull, StoreUnavailable
 
     endings: dict[type[BaseException], Ending] = {  # the first that fits: what is special comes before what is general
         AnswersPending: WAITING,
@@ -64,6 +64,7 @@ def ending_of(error: BaseException) -> Ending:
         OracleLost: PARTIAL,
         ServerAway: SERVER_DOWN,
         ServerError: _NO_PREFECT,
+        StoreFull: MACHINE,
         StoreUnavailable: STORE_DOWN,
         DatasetMissing: DATASET_MISSING,
         TableBusy: TABLE_BUSY,

@@ -172,11 +172,16 @@ def run_in_flow(work: Callable[[History], Result], settings: RunSettings) -> Res
     figures of the latest runs are written to the file of TWOTHIRDS_METRICS."""
     history = History()
     attempt = _Attempt(work, history, name_of(settings.dataset))
+    status = FAILED.status
     try:
         result: Result | State[Any] = attempt()
+        status = history.status
+    except Exception as error:  # to be tried again, or a defect
+        status = ending_of(error).status
+        raise
     finally:
         if file := os.environ.get("TWOTHIRDS_METRICS"):
-            write_metrics(Path(file), settings, flow_run.flow_name or "", history.status)
+            write_metrics(Path(file), settings, flow_run.flow_name or "", status)
     return result
 
 

@@ -7,19 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
+from flows.estimate import bound_of_labels
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
 from models import (
     MICRO,
     Feature,
     Label,
+    Money,
     Panel,
     Question,
     Recorded,
@@ -47,6 +49,7 @@ class CurationRequest:
     ask: bool = True  # what must be asked again; else it stays empty
     confirmed: bool = False
     budget: str | None = None
+    may_spend: bool = True  # whether whoever wants it may pay for answers
     store: str | None = None
     dataset: str | None = None
     by: str = ""  # who, where several people share a run
@@ -82,16 +85,14 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
         none = "no feature repeats another: `features RUN list` shows all, and merge joins any two"
         return CurationResult(_described(change, None) | {"done": False}, [none])
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
-    if not asks:
-        return _change(run, request, change, None, display)
-    with asking(run, request, display) as (prepared, recorded, record):
-        return _change(run, request, change, Relabelling(prepared, recorded, asks, record, run.findings), display)
+    again = Relabelling(prepare_request(run, request, display), asks, run.findings) if asks else None
+    return _change(run, request, change, again, display)
 
 
 def _change(
     run: Run, request: CurationRequest, change: Change, again: Relabelling | None, display: Display
 ) -> CurationResult:
-    """Show what the change keeps and costs, and make it if that is confirmed."""
+    """Show what the change keeps and costs, which sends nothing, and make it if that is confirmed."""
     lines = change.explained() if request.ask else [line for line in change.explained() if not line.startswith("asks")]
     if again:
         lines.append(
@@ -102,8 +103,10 @@ def _change(
     data = _described(change, again)
     if not request.confirmed and not display.confirm(lines):
         return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
-    asked = again.ask() if again else {}
-    spent = again.recorded.cost / MICRO if again else 0.0
+    asked, spent = dict[str, dict[str, Votes]](), 0.0
+    if again:
+        with asking(run, request, display, again.prepared) as (_, recorded, record):
+            asked, spent = again.ask(recorded, record), recorded.cost / MICRO
     record_change(run, change, asked, spent, by=request.by, seen=request.seen)
     done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
     return CurationResult(data | {"done": True}, [*lines, done])
@@ -137,7 +140,7 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
 
 def prepare_request(run: Run, request: CurationRequest, display: Display) -> Prepared:
     """With the run's own settings. Nothing is sent to any server."""
-    changed = {"out": str(run.folder), "budget": budget_of(request.budget), "retry_unusable": False}
+    changed = {"out": str(run.folder), "budget": budget_of(request.budget), "per": None, "retry_unusable": False}
     changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
     settings = DiscoverSettings.model_validate(run.summary.settings | changed)
     return prepare(settings, display, scope_of(run, request))
@@ -159,12 +162,13 @@ def scope_of(run: Run, request: CurationRequest) -> str:
 
 @contextmanager
 def asking(
-    run: Run, request: CurationRequest, display: Display
+    run: Run, request: CurationRequest, display: Display, prepared: Prepared | None = None
 ) -> Iterator[tuple[Prepared, Recorded | RecordedCrowd, ActiveRun]]:
     """The run's oracle, asked as a run in the store that shares no budget with the discovery."""
-    prepared = prepare_request(run, request, display)
+    prepared = prepared or prepare_request(run, request, display)
     connect(prepared.oracle)
-    run_id, scope, store, budget = str(uuid4()), scope_of(run, request), prepared.store, prepared.settings.budget_micro
+    run_id, scope, store = str(uuid4()), scope_of(run, request), prepared.store
+    budget = prepared.settings.budget_micro if request.may_spend else 0
     with recorded_run(
         store,
         run_id,
@@ -187,30 +191,29 @@ class Relabelling:
     """Labels to be asked again, of the run's oracle, through its store."""
 
     prepared: Prepared
-    recorded: Recorded | RecordedCrowd
     asks: list[LabelRequest]
-    record: ActiveRun
     before: Findings
 
     @property
     def calls(self) -> int:
         return sum(len(ask.ids) for ask in self.asks) * self.prepared.settings.votes
 
-    @property
-    def cost(self) -> int:
-        """An upper bound, in micro-dollars: nothing for what is kept."""
-        return sum(self.recorded.estimate([question for ask in self.asks for question in self._questions(ask)]))
+    @cached_property
+    def cost(self) -> Money:
+        """An upper bound, in micro-dollars: nothing for what is kept. Nothing is sent."""
+        questions = [question for ask in self.asks for question in self._questions(ask)]
+        return bound_of_labels(self.prepared.oracle, questions, self.prepared.store)
 
-    def ask(self) -> dict[str, dict[str, Votes]]:
+    def ask(self, recorded: Recorded | RecordedCrowd, record: ActiveRun) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
-        self.record.status = "failed"
+        record.status = "failed"
         with self.prepared.display.waiting(f"asking {self.calls:,} labels"):
-            votes = {ask.feature: self._votes(ask) for ask in self.asks}
-        self.record.status = "done"
+            votes = {ask.feature: self._votes(recorded, ask) for ask in self.asks}
+        record.status = "done"
         return votes
 
-    def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
-        panel = Panel(self.recorded, examples_of(self.prepared, ask.ids), self.prepared.settings.votes)
+    def _votes(self, recorded: Recorded | RecordedCrowd, ask: LabelRequest) -> dict[str, Votes]:
+        panel = Panel(recorded, examples_of(self.prepared, ask.ids), self.prepared.settings.votes)
         labelled = panel.label([self._feature(ask)])
         if labelled.stopped is not None:
             raise labelled.stopped

@@ -34,6 +34,7 @@ def export(
     out: Path | None = None,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
+    with_: Sequence[str] = (),
     display: Display = SILENT,
 ) -> list[Path]:
     """The files and folders written. Formats that do not fit the data set are left out of `all`."""
@@ -43,7 +44,7 @@ def export(
     if problem:
         display.say(problem)
     with display.waiting("writing the exports"):
-        return export_run(run, formats, read, out, only=only, without=without)
+        return export_run(run, formats, read, out, only=only, without=without, with_=with_, say=display.say)
 
 
 CONTROL = {"target_g": None, "nones": None, "retry_unusable": False, "replace": True}  # settings of every control
@@ -149,7 +150,7 @@ def _unguided_settings(run: Run, dataset: str | None, budget: Decimal | None) ->
 
 def _changed(run: Run, dataset: str | None, wanted: dict[str, Any]) -> DiscoverSettings:
     place = {"dataset": dataset} if dataset else {}
-    return DiscoverSettings.model_validate(run.summary.settings | CONTROL | wanted | place)
+    return DiscoverSettings.model_validate(run.summary.settings | CONTROL | {"per": None} | wanted | place)
 
 
 def _tagging_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:

@@ -18,7 +18,7 @@ from flows.serving.forms import composed, form_fields, known_datasets, oracle_fo
 from flows.serving.process import forecast, form_settings, goes_on, launch, printed_by
 from flows.serving.steer import RunOver, enter_command, settings_again
 from flows.settings import Environment, account_name
-from models import OracleError
+from models import MICRO, OracleError, in_usd
 from models.contrastive import find_stored
 from models.prompting import clean
 from reports import Run
@@ -81,6 +81,7 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         invite=invite,
         states=store.runs.overview,
         costs=store.costs.lines,
+        nights=store.costs.nights,
         metrics=lambda: render(store.metrics.samples()),
         metrics_password=SecretStr(os.environ.get(METRICS_PASSWORD, "")),
     )
@@ -104,10 +105,12 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
     )
 
 
-def steered(folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None]) -> str:
+def steered(
+    folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None], may_spend: bool
+) -> str:
     """Enters a command. Raises EditRefused with the field that is wrong."""
     try:
-        return enter_command(folder, fields, by, ids)
+        return enter_command(folder, fields, by, ids, may_spend=may_spend)
     except CommandProblem as problem:
         raise EditRefused(str(problem), stale=isinstance(problem, RunOver), field=problem.field) from None
 
@@ -146,6 +149,8 @@ def planned_or_made(run: Run, command: CurationCommand) -> CurationStep:
     request, unasked = CurationRequest(**asdict(command)), ""
     try:
         try:
+            if command.confirmed and command.action != "undo":
+                refuse_spending(curate(fresh, replace(request, confirmed=False)).data["usd"], command)
             made = curate(fresh, request)
         except (RunError, OracleError, DatasetError, StoreError) as error:
             if command.confirmed or not command.ask or isinstance(error, StaleEdit):
@@ -159,3 +164,14 @@ def planned_or_made(run: Run, command: CurationCommand) -> CurationStep:
     lines = [line for line in made.lines if not line.startswith(("nothing was changed", "done:"))]
     planned = made.data if command.action != "undo" else {}
     return CurationStep(lines, planned.get("usd", 0.0), planned.get("calls", 0), done, unasked)
+
+
+def refuse_spending(usd: float, command: CurationCommand) -> None:
+    """Raises EditRefused for a change that costs money, where whoever wants it may not spend, or gives no budget."""
+    if not usd:
+        return
+    price = f"this change asks labels again, for {in_usd(round(usd * MICRO), at_most=True)} at most"
+    if not command.may_spend:
+        raise EditRefused(f"{price}, and only the owner spends: ask the owner to make it, or leave those labels empty")
+    if command.budget is None:
+        raise EditRefused(f"{price}: say what it may cost, or leave those labels empty")

@@ -13,6 +13,7 @@ from discovery import same_name
 from flows.discover.live.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
+from flows.oracle_specs import may_cost
 from flows.settings import RunSettings
 from models.prompting import sounds_like_an_instruction
 from reports.curation import append_events, now
@@ -20,6 +21,7 @@ from reports.run import LIVE, STEER, LiveRun, RunError, RunSummary
 
 Settings = TypeVar("Settings", bound=RunSettings)
 ONLY_RUNNING = ("stop", "budget")
+ASK_MORE = ("add", "ask")
 ENTERED = "entered: it is applied after this question"
 LATER = "entered: it is applied when the discovery goes on"
 
@@ -29,10 +31,16 @@ class RunOver(CommandProblem):
 
 
 def enter_command(
-    folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None] = lambda: None
+    folder: Path,
+    fields: Mapping[str, Any],
+    by: str,
+    ids: Callable[[], Collection[str] | None] = lambda: None,
+    *,
+    may_spend: bool = True,
 ) -> str:
     """Enter a command in the log of a run, and say when it is applied. `ids` are those of the data set, None where it
-    cannot be read. Raises CommandProblem, RunOver."""
+    cannot be read. Who may not spend asks only within a budget that another person has set. Raises CommandProblem,
+    RunOver."""
     command = read_command({**fields, "by": by, "at": now()})
     live = LiveRun(folder / LIVE)
     if not live.path.is_file():
@@ -47,6 +55,8 @@ def enter_command(
             _check_new(command, live)
         case AskAbout():
             _check_examples(command.examples, live, ids)
+    if not may_spend:
+        _check_money(command.action, live)
     append_events(folder / STEER, lambda _: [command.model_dump(mode="json")])
     return ENTERED if goes_on else LATER
 
@@ -56,6 +66,16 @@ def _is_finished(folder: Path, live: LiveRun) -> bool:
         return RunSummary.read(folder).run_id == live.begun.get("run_id")
     except RunError:
         return False
+
+
+def _check_money(action: str, live: LiveRun) -> None:
+    if action == "budget":
+        raise CommandProblem("usd", "only the owner of the studio changes what may be spent")
+    settings = live.begun.get("settings", {})
+    asked = (settings.get(name) for name in ("oracle", "labeller", "people", "cheap"))
+    if action in ASK_MORE and not live.budget() and any(text and may_cost(str(text)) for text in asked):
+        problem = "its answers cost money, and it has no budget: ask the owner of the studio to set one first"
+        raise CommandProblem("action", problem)
 
 
 def _check_known(command: Veto, live: LiveRun) -> None:
@@ -93,7 +113,8 @@ def settings_again(folder: Path, values: Mapping[str, str], store: str) -> Disco
     if not isinstance(before, dict):
         raise UsageError(f"{folder.name} does not say how it was started: give its command again")
     changed = {name: text.strip() for name in ("budget", "queries") if (text := values.get(name, "")).strip()}
-    same = {name: value for name, value in before.items() if name not in ("out", "replace", "retry_unusable", "budget")}
+    dropped = {"out", "replace", "retry_unusable", "budget", *(() if "budget" in changed else ("per",))}
+    same = {name: value for name, value in before.items() if name not in dropped}
     if store and same.get("store") is None:
         same["store"] = store
     return validated(DiscoverSettings, same | changed).model_copy(update={"out": str(folder)})

@@ -24,7 +24,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.dispatch import Dispatch, ask_group
 from models.openai.errors import Fault, one_line
 from models.openai.label_groups import planned, rectangles
-from models.openai.session import Bill, Delivery, Session, all_of, charge, tell, tell_spent
+from models.openai.session import Bill, Delivery, Session, all_of, charge, stop_if, tell, tell_spent
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -33,12 +33,13 @@ from models.oracle import (
     Leaving,
     NoteBatch,
     OracleUnavailable,
+    Overcharge,
     Question,
     Usage,
     Verdict,
     digest_of,
 )
-from models.prices import Tokens, settled
+from models.prices import Tokens, bound, settled
 from models.prompting import arranged, label_chances, label_paths, parse_labels
 from sources import redacted
 
@@ -390,6 +391,8 @@ class _Collection:
             pair for of, group in zip(bills, groups, strict=True) for pair in zip(of, bounds.split(group), strict=True)
         ]
         try:
+            if most:
+                stop_if(self._session.overcharges)
             await tell(self._delivery, most)
         except BudgetExhausted:
             if not found:
@@ -480,6 +483,10 @@ class _Collection:
                 rest.append(bill)
         if rest and message.refused and len(request.questions) == 1:
             self._delivery.emit(rest[0].answer(Verdict.REFUSED, session.by, raw=message.text, note=message.note))
+        elif rest and rest[0].overcharge:
+            for bill in rest:
+                note = "the reply does not answer this item"
+                self._delivery.emit(bill.answer(Verdict.UNREADABLE, session.by, raw=message.text, note=note))
         elif rest:
             await self._ask_now(rest, session.config.asks - 1)
 
@@ -487,8 +494,15 @@ class _Collection:
         """Split the cost over all questions of the request, also those that an earlier run has answered and booked."""
         first = next(iter(ours.values()))
         bills = [ours.get(place) or Bill(first.question, weight) for place, (_, weight) in enumerate(request.questions)]
-        tokens = reply.tokens or self._most([bill.question for bill in ours.values()])
-        charge(bills, tokens, settled(self._session.bounds.chat, tokens, batch=True))
+        session, most = self._session, self._most([bill.question for bill in ours.values()])
+        bounds = session.bounds
+        allowed = bounds.most(bounds.chat, most, batch=True)
+        cost = allowed if reply.tokens is None else settled(bounds.chat, reply.tokens, batch=True)
+        charge(bills, reply.tokens or most, cost)
+        if cost > allowed and len(ours) == len(bills):
+            known = bound(bounds.chat, most, batch=True)
+            by = f"{session.by} at {session.config.host}"
+            session.note_overcharge(bills, Overcharge(cost, known, by))
 
     def _most(self, questions: Sequence[Question]) -> Tokens:
         """At most what a request takes, by those of its labels that are open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import fmean
 from typing import Any
 
@@ -13,7 +14,7 @@ from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import LabelBlocks, planned
 from models.openai.probe import Abilities
 from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question
-from models.prices import Tariff, Tokens, bound, settled, shares, tariff_of
+from models.prices import TOKENS_LIMIT, Tariff, Tokens, bound, settled, shares, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
     ImagePart,
@@ -60,6 +61,7 @@ class Bounds:
     abilities: Abilities
     chat: Tariff
     decisions: Tariff
+    scale: float = 1.0  # above 1 where the provider has charged more than its bounds
 
     @classmethod
     def of(cls, config: OpenAIConfig, abilities: Abilities) -> Bounds:
@@ -95,19 +97,26 @@ class Bounds:
         given += WRAPPING_TOKENS
         return Tokens(given, self.reply_tokens(questions))
 
+    def most(self, tariff: Tariff, tokens: Tokens, *, batch: bool = False) -> Money:
+        """At most what a request with so many tokens costs at this provider."""
+        most = bound(tariff, tokens, batch=batch)
+        if self.scale == 1.0:
+            return most
+        return min(ceil(most * self.scale), bound(tariff, Tokens(TOKENS_LIMIT, TOKENS_LIMIT), batch=batch))
+
     def weight(self, question: Question) -> Money:
         """At most what one request with the question alone costs."""
-        return bound(self.tariff(question), self.request([question]), batch=self._in_batch(question))
+        return self.most(self.tariff(question), self.request([question]), batch=self._in_batch(question))
 
     def price(self, question: Question) -> Money:
         """At most what the question costs when it is asked as often as allowed, every other time with a repair."""
         asks = self.config.asks
-        price = asks * bound(self.tariff(question), self.request([question]))
+        price = asks * self.most(self.tariff(question), self.request([question]))
         if not isinstance(question, Label):
-            price += asks // 2 * bound(self.chat, Tokens(REPAIR_TOKENS, 0))
+            price += asks // 2 * self.most(self.chat, Tokens(REPAIR_TOKENS, 0))
         elif self._in_batch(question):
             # Labels whose line in a batch cannot be read are asked again at the full price.
-            price += self.weight(question) - bound(self.chat, self.request([question]))
+            price += self.weight(question) - self.most(self.chat, self.request([question]))
         return price
 
     def requests(self, questions: Sequence[Question], *, more: bool) -> list[PlannedRequest]:
@@ -116,7 +125,7 @@ class Bounds:
 
     def split(self, group: Sequence[Question]) -> tuple[Money, ...]:
         """At most what one request with these questions costs, divided among them."""
-        most = bound(self.tariff(group[0]), self.request(group), batch=self._in_batch(group[0]))
+        most = self.most(self.tariff(group[0]), self.request(group), batch=self._in_batch(group[0]))
         return tuple(shares(most, [self.weight(question) for question in group]))
 
     def forecast(self, questions: Sequence[Question], measured: Measured, width: int) -> Forecast:

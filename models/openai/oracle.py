@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -38,7 +39,7 @@ from models.oracle import (
 from models.prices import Tokens, bound
 from models.prompting import LABELS_VERSION, ImageUrls
 from sources import Example
-from store import Store
+from store import Job, Store
 
 
 class OpenAIOracle:
@@ -53,13 +54,15 @@ class OpenAIOracle:
         store: Store | None = None,
         budget: Money | None = None,
         purpose: str = "",
+        job: Job | None = None,
     ) -> None:
         """`purpose` is the same for every repetition of a run, whatever the server is found to do: its probes are
-        booked together."""
+        booked together. They count to the `job`."""
         self.config = config
         self.account = account_of(config, purpose)
         self._store = store
         self._budget = budget
+        self._job = job
         self._remembered: Remembered | dict[str, Any] = {} if remembered is None else remembered
         self._lock = threading.Lock()
         self._background: Background | None = None
@@ -124,6 +127,12 @@ class OpenAIOracle:
     def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
         return self._connected.bounds.requests(questions, more=more)
 
+    def scale_bounds(self, scale: float) -> None:
+        with self._lock:
+            session = self._connected
+            seen = max([session.bounds.scale, *(overcharge.scale for overcharge in session.overcharges)])
+            self._session = replace(session, bounds=replace(session.bounds, scale=max(seen, scale)), overcharges=[])
+
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         return self._dispatch(untold, lambda _questions, _batch: None).run(iter(questions))
 
@@ -175,18 +184,19 @@ class OpenAIOracle:
     async def _open(self, background: Background) -> Session:
         client = Client(self.config, self._store)
         background.at_close(client.close)
-        abilities = self._known_abilities()
+        abilities, scale = self._known_abilities(), 1.0
         if abilities is None:
-            abilities = await self._probe(client)
+            abilities, scale = await self._probe(client)
             self._remembered[probe_key(self.config)] = abilities.to_json()
-        bounds = Bounds.of(self.config, abilities)
+        bounds = replace(Bounds.of(self.config, abilities), scale=scale)
         images = ImageUrls(self.config.image_size, self.config.frames)
         return Session(self.config, abilities, bounds, client, images, identity_of(bounds))
 
-    async def _probe(self, client: Client) -> Abilities:
-        account = Account(Bounds.of(self.config, Abilities()), self.account, self._store, self._budget)
+    async def _probe(self, client: Client) -> tuple[Abilities, float]:
+        """And how many times their bounds the probes were charged."""
+        account = Account(Bounds.of(self.config, Abilities()), self.account, self._store, self._budget, self._job)
         try:
-            return await probe(client, account)
+            return await probe(client, account), account.scale
         except Fault as fault:
             raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
         finally:

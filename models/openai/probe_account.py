@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import ceil
 from typing import Any
 
 from models.keys import stored_key
@@ -26,13 +27,14 @@ from models.oracle import (
     Money,
     OracleIdentity,
     OracleUnavailable,
+    Overcharge,
     Usage,
     Verdict,
     in_usd,
 )
 from models.prices import Tariff, bound, settled
 from models.recorded import LEASE_SECONDS, record_of
-from store import PROBE, Request, Store, new_owner
+from store import PROBE, Job, Request, Store, new_owner
 
 
 def account_of(config: OpenAIConfig, purpose: str = "") -> str:
@@ -42,16 +44,20 @@ def account_of(config: OpenAIConfig, purpose: str = "") -> str:
 class Account:
     """The books of one probe. Without a store nothing is booked."""
 
-    def __init__(self, bounds: Bounds, account: str, store: Store | None, budget: Money | None) -> None:
+    def __init__(
+        self, bounds: Bounds, account: str, store: Store | None, budget: Money | None, job: Job | None
+    ) -> None:
         self._bounds = bounds
         self._config = bounds.config
         self._account = account
         self._store = store
         self._budget = budget
+        self._job = job or Job()
         self._owner = new_owner()
         self._run_id = self._scope = ""
         self._asked = uuid.uuid4().hex  # another probe is another question
         self._count = 0
+        self.scale = 1.0  # above 1 where a probe was charged more than its bound: what follows reserves as much
         self.identity = OracleIdentity("openai", self._config.model, prompts=PROBE)
 
     async def pay(self, endpoint: Endpoint, send: Callable[[Attempts], Awaitable[Reply]]) -> Reply:
@@ -59,15 +65,19 @@ class Account:
         if self._store is None:
             return await send(FREE)
         tariff = self._bounds.decisions if endpoint == "decisions" else self._bounds.chat
-        attempts = _ProbeAttempts(self, self._store, bound(tariff, PROBE_TOKENS))
+        plain = bound(tariff, PROBE_TOKENS)
+        most = ceil(plain * self.scale)
+        attempts = _ProbeAttempts(self, self._store, most)
         started = time.monotonic()
         try:
             reply = await send(attempts)
         except BaseException as error:
             await attempts.end(uncharged=isinstance(error, Fault | OracleUnavailable))
             raise
-        answer = self._answer(reply, tariff, round(time.monotonic() - started, 6))
+        answer = self._answer(reply, tariff, most, round(time.monotonic() - started, 6))
         await attempts.record(answer)
+        if answer.cost > most:
+            self.scale = Overcharge(answer.cost, plain, self._server).scale
         return reply
 
     def close(self) -> None:
@@ -88,7 +98,7 @@ class Account:
             if claimed.refused:
                 raise BudgetExhausted(
                     f"budget of {in_usd(self._budget or 0, 6)}: to find out what {self._server} can do may take "
-                    f"{in_usd(most, 6)} more: raise --budget and run again"
+                    f"{in_usd(most, 6)} more: {store.runs.booked(self._run_id).remedy}"
                 )
             # Another process may have taken the account over since; what it found there it has taken along.
             if store.runs.scope_of(self._account) == self._scope and store.claims.mark_sent(self._owner, [key]):
@@ -119,12 +129,13 @@ class Account:
                 dataset="",
                 oracle=str(self.identity),
                 settings={},
+                job=self._job,
             )
 
-    def _answer(self, reply: Reply, tariff: Tariff, seconds: float) -> Answer:
+    def _answer(self, reply: Reply, tariff: Tariff, most: Money, seconds: float) -> Answer:
         """As for questions: a reply without usage costs its upper bound."""
         tokens = reply.tokens or PROBE_TOKENS
-        cost = bound(tariff, tokens) if reply.tokens is None else settled(tariff, tokens)
+        cost = most if reply.tokens is None else settled(tariff, tokens)
         usage = Usage(1, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
         note, by = "asked what it can do", str(self.identity)
         return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=note)

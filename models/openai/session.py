@@ -23,6 +23,8 @@ from models.oracle import (
     Leaving,
     Money,
     OracleIdentity,
+    Overcharge,
+    Overcharged,
     Question,
     Usage,
     Verdict,
@@ -51,6 +53,7 @@ class Bill:
     limit: Money = 0  # its requests cost no more
     excess: Money = 0  # what a provider has charged beyond the bounds of its requests: booked, and nobody's reservation
     in_doubt: Money = 0  # the bounds of failed requests that may have been charged
+    overcharge: Overcharge | None = None  # of its latest request
     announced: Money | None = None  # what `leaving` was last called with
     started: float = field(default_factory=time.monotonic)
 
@@ -59,7 +62,7 @@ class Bill:
         usage = Usage(self.requests, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
         seconds = round(time.monotonic() - self.started, 6)
         raw = raw.encode("utf-8", "replace").decode("utf-8")[:RAW_LIMIT]
-        rest |= {"cost": self.cost, "in_doubt": self.in_doubt}
+        rest |= {"cost": self.cost, "in_doubt": self.in_doubt, "overcharge": self.overcharge}
         return Answer(self.question, verdict, by, usage=usage, seconds=seconds, raw=raw, **rest)
 
 
@@ -109,6 +112,7 @@ class BookedAttempts(Attempts):
     bills: Sequence[Bill]
     delivery: Delivery
     bounds: Sequence[Money]  # of the request, split over its questions
+    overcharges: Sequence[Overcharge]  # after the first nothing more leaves
     in_flight: bool = False
 
     def fits(self) -> bool:
@@ -116,8 +120,10 @@ class BookedAttempts(Attempts):
 
     async def leaving(self) -> None:
         try:
+            stop_if(self.overcharges)
             await tell(self.delivery, self._most())
-        except BudgetExhausted:
+            stop_if(self.overcharges)  # one may have come meanwhile
+        except (BudgetExhausted, Overcharged):
             await tell_spent(self.delivery, self.bills)
             raise
         self.in_flight = True
@@ -134,6 +140,11 @@ class BookedAttempts(Attempts):
         """At most what each question has cost after one more attempt."""
         pairs = zip(self.bills, self.bounds, strict=True)
         return [(bill, bill.cost + bill.in_doubt + most) for bill, most in pairs]
+
+
+def stop_if(overcharges: Sequence[Overcharge]) -> None:
+    if overcharges:
+        raise Overcharged(str(overcharges[0]))
 
 
 async def tell(delivery: Delivery, most: Sequence[tuple[Bill, Money]]) -> None:
@@ -182,6 +193,7 @@ class Session:
     identity: OracleIdentity
     anew: dict[Question, float] = field(default_factory=dict)  # which are not answered by batches from before this time
     read_before: dict[str, asyncio.Event] = field(default_factory=dict)  # long beginnings of prompts, once answered
+    overcharges: list[Overcharge] = field(default_factory=list)
 
     @property
     def by(self) -> str:
@@ -212,23 +224,34 @@ class Session:
         delivery.trace.paid.update(bill.question for bill in bills)
         # A reply without usage is charged at its upper bound, so that a budget holds.
         tariff = self.bounds.tariff(bills[0].question)
-        cost = bound(tariff, most) if reply.tokens is None else settled(tariff, reply.tokens)
+        cost = self.bounds.most(tariff, most) if reply.tokens is None else settled(tariff, reply.tokens)
         before = [bill.cost for bill in bills]
         charge(bills, reply.tokens or most, cost)
         for bill, was, bound_of in zip(bills, before, attempts.bounds, strict=True):
             bill.excess += max(bill.cost - was - bound_of, 0)
+        if cost > sum(attempts.bounds):
+            self.note_overcharge(bills, Overcharge(cost, bound(tariff, most), f"{self.by} at {self.config.host}"))
         return reply
 
+    def note_overcharge(self, bills: Sequence[Bill], overcharge: Overcharge) -> None:
+        """Nothing more leaves, and the answers to these questions carry the news."""
+        self.overcharges.append(overcharge)
+        for bill in bills:
+            bill.overcharge = overcharge
+
     def affords(self, bills: Sequence[Bill], delivery: Delivery, *, repairs: bool = False) -> bool:
-        """Whether another request with these questions stays within their limits."""
+        """Whether another request with these questions stays within their limits. One that was charged above its
+        bound is not asked again: its answer, whatever it says, books the charge in full."""
+        if any(bill.overcharge for bill in bills):
+            return False
         return self._attempts(bills, self._most(bills, repairs), delivery).fits()
 
     def _most(self, bills: Sequence[Bill], repairs: bool) -> Tokens:
         return self.bounds.request([bill.question for bill in bills]) + Tokens(REPAIR_TOKENS if repairs else 0)
 
     def _attempts(self, bills: Sequence[Bill], most: Tokens, delivery: Delivery) -> BookedAttempts:
-        cost = bound(self.bounds.tariff(bills[0].question), most)
-        return BookedAttempts(bills, delivery, shares(cost, [bill.weight for bill in bills]))
+        cost = self.bounds.most(self.bounds.tariff(bills[0].question), most)
+        return BookedAttempts(bills, delivery, shares(cost, [bill.weight for bill in bills]), self.overcharges)
 
     async def ask_or_halve(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -70,13 +70,15 @@ class PredictedLabels:
         return StoredClassifiers(self.classifiers, certified) if self.classifiers and certified.any() else None
 
 
-def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:
-    """Of contents and names, and of nothing else: examples that are added or gone do not shuffle the others."""
+def random_order(examples: Sequence[Example], seed: int, number: str) -> NDArray[np.intp]:
+    """By contents and names: examples that are added or gone do not shuffle the others. `number` is random and known to
+    the store alone: else whoever writes the data could place what disagrees behind the sample."""
+    secret = f"{number}\n{seed}".encode()
     ranks = [
-        hashlib.sha256(f"{seed}\n{example.digest}\n{example.id}".encode("utf-8", "surrogatepass"))
+        hmac.digest(secret, f"{example.digest}\n{example.id}".encode("utf-8", "surrogatepass"), "sha256")
         for example in examples
     ]
-    return np.array(sorted(range(len(examples)), key=lambda row: ranks[row].digest()), np.intp)
+    return np.array(sorted(range(len(examples)), key=ranks.__getitem__), np.intp)
 
 
 UNSURE = 0.25  # of the examples that are learned from

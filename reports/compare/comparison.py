@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discovery import SAME_LABELS, UNKNOWN, correlations, interesting_and_distinct, same_name
+from discovery import SAME_LABELS, UNKNOWN, correlations, same_name
 from discovery.statistics import (
     ALIKE,
     EPSILON,
@@ -117,18 +117,17 @@ def _same_questions(study: Study, a: Rater, b: Rater) -> SameQuestions:
 
 
 def _yield(name: str, found: Discovered) -> Yield:
-    counting = sum(interesting_and_distinct(found.labels)) if len(found.names) else 0
     groups = distinct_selections(correlations(found.labels, found.labels), SAME_LABELS) if len(found.names) else 0
 
     def per(amount: float, reason: str) -> Estimate:
         if not found.names:
             return Estimate.undefined("it named no feature")
-        return Estimate(counting / amount) if amount else Estimate.undefined(reason)
+        return Estimate(found.counting / amount) if amount else Estimate.undefined(reason)
 
     return Yield(
         name=name,
         features=len(found.names),
-        counting=counting,
+        counting=found.counting,
         names_per_selection=(
             Estimate(len(found.names) / groups) if groups else Estimate.undefined("it named no feature")
         ),

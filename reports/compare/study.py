@@ -30,6 +30,7 @@ class Discovered:
 
     names: tuple[str, ...]  # in the order of discovery
     labels: LabelMatrix  # over the sample of the study
+    counting: int  # of these features, interesting and distinct
     queries: int
     usd: float  # of all its answers, those from the store included
     seconds: float  # that its answers took

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discovery import UNKNOWN, Kind
+from discovery import UNKNOWN, contradicts
 from reports.curation.changes import place_of
 from reports.curation.events import Event, StaleEdit, append_events, now, read_events
 from reports.drawing import percent, plural
@@ -22,7 +22,6 @@ YES, NO, CLEAR = "yes", "no", "clear"
 LABELS: Mapping[str, int | None] = {YES: 1, NO: 0, CLEAR: None}
 WORDS = {label: word for word, label in LABELS.items()}
 DIGEST_BYTES = 32
-ONES = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}
 
 
 @dataclass(frozen=True)
@@ -224,14 +223,13 @@ def _revalued(attribute: Attribute, found: Mapping[str, FoundFeature]) -> Attrib
 def _consistent(feature: FoundFeature, rows: Mapping[str, int]) -> bool:
     """Whether the labels show what the feature's question asked for, now that some of them were corrected."""
     asked = feature.asked
-    if asked is None or asked.kind is Kind.GROUPS:
+    if asked is None or not any(rows.get(name) in feature.corrected for name in (*asked.examples, *asked.without)):
         return feature.consistent
-    shown = [rows[name] for name in (*asked.examples, *asked.without) if name in rows]
-    if not any(row in feature.corrected for row in shown):
-        return feature.consistent
-    having = sum(feature.labels[rows[name]] == 1 for name in asked.examples if name in rows)
-    without = any(feature.labels[rows[name]] == 1 for name in asked.without if name in rows)
-    return not without and having == ONES.get(asked.kind, len(asked.examples))
+    has, lacks = (
+        np.array([feature.labels[rows[name]] if name in rows else UNKNOWN for name in names], np.int8)
+        for names in (asked.examples, asked.without)
+    )
+    return not contradicts(asked.kind, has, lacks)
 
 
 def _changes_anything(correction: Correction, feature: FoundFeature, row: int) -> bool:

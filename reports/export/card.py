@@ -48,7 +48,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         *(["## Changes by hand", _curation(run)] if read_log(run.folder) else []),
         *(["## Labels corrected by people", _corrected(findings)] if any(f.corrected for f in findings.found) else []),
         "## Limits",
-        _limits(run, findings),
+        _limits(content),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -101,7 +101,6 @@ def _provenance(run: Run) -> str:
     summary, settings = run.summary, run.summary.settings
     oracle = summary.oracle
     parameters = without_paths(", ".join(f"{key} {value}" for key, value in oracle.parameters.items()))
-    spent = sum(asked.cost for asked in run.findings.comparisons) + sum(run.findings.label_costs.values())
     facts = {
         "data set": f"{public_source(summary)}, {plural(summary.dataset.examples, 'example')}",
         "content digest": summary.dataset.digest,
@@ -110,7 +109,7 @@ def _provenance(run: Run) -> str:
         "version of the prompts": oracle.prompts or "none: the oracle reads no prompts",
         "how questions were chosen": f"{settings['strategy']}, seed {settings['seed']}",
         "questions": f"{summary.queries:,}, then at most {plural(settings['votes'], 'vote')} per label, by majority",
-        "cost": f"{usd(spent / 1_000_000)} in all",
+        "cost": f"{usd(summary.total_usd)} in all",
         "finished": summary.finished_at,
         "run": summary.run_id,
         "versions": ", ".join(f"{key} {value}" for key, value in summary.versions.items()),
@@ -158,8 +157,8 @@ def _doubt(findings: Findings) -> str:
     )
 
 
-def _limits(run: Run, findings: Findings) -> str:
-    summary = run.summary
+def _limits(content: ExportContent) -> str:
+    findings, summary = content.findings, content.run.summary
     labelled = int(findings.labelled.sum())
     lines = [
         "Labels that are not predicted are the oracle's answers; no person checked them unless it says so above."
@@ -170,6 +169,8 @@ def _limits(run: Run, findings: Findings) -> str:
         "feature of one single example cannot come up in a question about two of three.",
         "Features are correlated; a share says nothing about any other data set.",
     ]
+    if content.left_out:
+        lines.append(plain(f"{content.left_out_line}."))
     if findings.found and labelled < len(findings.ids):
         lines.append(f"Only {labelled:,} of {len(findings.ids):,} examples were labelled.")
     if summary.oracle.kind == "simulated":

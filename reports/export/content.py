@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection
-from dataclasses import astuple, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from reports.finished_run import Run
-from reports.run import Findings, RunError, names_of
+from reports.run import Findings, FoundFeature, RunError, doubtful_features, names_of
 from sources import Example, opened
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class ExportContent:
     findings: Findings  # with the features that were chosen
     examples: dict[str, Example]  # none where the data set cannot be read
     metadata: pd.DataFrame | None = None  # the data set's own columns, by id
+    left_out: Sequence[FoundFeature] = ()  # doubtful features that would be chosen else
 
     @cached_property
     def own(self) -> pd.DataFrame:
@@ -107,6 +108,15 @@ class ExportContent:
         for attribute in self.findings.attributes:
             digest.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
         return digest.hexdigest()[:FINGERPRINT_DIGITS]
+
+    @property
+    def left_out_line(self) -> str:
+        return f"{doubtful_features(names_of(self.left_out))}; left out of this export"
+
+    @property
+    def to_check(self) -> Findings:
+        """With the doubtful features: their labels are to be put right."""
+        return replace(self.findings, found=[*self.findings.found, *self.left_out])
 
     @property
     def name(self) -> str:

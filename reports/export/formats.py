@@ -15,7 +15,16 @@ from reports.export.content import ExportContent
 from reports.export.folders import write_fiftyone, write_imagefolder, write_label_studio, write_parquet_with_content
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
-from reports.run import SAME, Findings, RunError, check_replaceable, check_writable, replace_file, write_csv
+from reports.run import (
+    SAME,
+    Findings,
+    FoundFeature,
+    RunError,
+    check_replaceable,
+    check_writable,
+    replace_file,
+    write_csv,
+)
 from sources import Dataset, read_metadata
 
 if TYPE_CHECKING:
@@ -72,10 +81,11 @@ FORMATS: dict[str, Write] = {
     "card": _text("README.md", card_of),
     "tree-json": _text("tree.json", lambda content: json.dumps(as_json(content.findings.tree()), indent=2) + "\n"),
     "tree-dot": _text("tree.dot", lambda content: as_dot(content.findings.tree()) + "\n"),
-    "doubtful": _csv("doubtful.csv", lambda content: doubtful_table(content.findings, content.examples)),
+    "doubtful": _csv("doubtful.csv", lambda content: doubtful_table(content.to_check, content.examples)),
 }
 
-ONLY, WITHOUT = ("interesting", "distinct"), ("doubtful", "duplicates")  # marks by which features are chosen
+# Marks by which features are chosen; those of WITH are left out unless they are named.
+ONLY, WITHOUT, WITH = ("interesting", "distinct"), ("doubtful", "divided", "duplicates"), ("doubtful",)
 FILES = tuple(name for name in FORMATS if name not in FOLDERS)
 
 
@@ -97,32 +107,43 @@ def export_run(
     *,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
+    with_: Sequence[str] = (),
+    say: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
     """Write the formats into `folder` (default: `export` in the run's); each replaces what it wrote before. A folder
-    that holds anything else is refused before anything is written."""
+    that holds anything else is refused before anything is written. `say` hears what is left out."""
     wanted = formats_named(names)
     everything = any("all" in name.split(",") for name in names)
     if dataset is None and not everything and FOLDERS.keys() & set(wanted):
         raise RunError(f"{min(FOLDERS.keys() & set(wanted))} needs the data set, which cannot be read: give --dataset")
     examples = {example.id: example for example in dataset.examples} if dataset else {}
+    chosen = _selected(run.findings, only, without)
+    left_out = [] if _marks_named(with_, "--with", WITH) else [found for found in chosen if found.is_doubtful]
     content = ExportContent(
-        run, _selected(run.findings, only, without), examples, read_metadata(dataset) if dataset else None
+        run=run,
+        findings=replace(run.findings, found=[found for found in chosen if found not in left_out]),
+        examples=examples,
+        metadata=read_metadata(dataset) if dataset else None,
+        left_out=left_out,
     )
     into = folder or run.folder / "export"
     of_images = any(example.image is not None for example in examples.values())
     if not of_images and not everything and NEED_IMAGES & set(wanted):
         unfit = min(NEED_IMAGES & set(wanted))
         raise RunError(f"{unfit} is for images, and this data set has texts: choose huggingface or wide-parquet")
-    left_out = (set(FOLDERS) if dataset is None else set()) | (set() if of_images else NEED_IMAGES)
-    fit = [name for name in wanted if name not in left_out]
+    unfit_formats = (set(FOLDERS) if dataset is None else set()) | (set() if of_images else NEED_IMAGES)
+    fit = [name for name in wanted if name not in unfit_formats]
     for name in FOLDERS.keys() & set(fit):
         check_replaceable(into / name)
     check_writable(into)
-    return [FORMATS[name](content, into) for name in fit]
+    written = [FORMATS[name](content, into) for name in fit]
+    if left_out:
+        say(f"{content.left_out_line}, unless it has --with doubtful")
+    return written
 
 
-def _selected(findings: Findings, only: Sequence[str], without: Sequence[str]) -> Findings:
-    """With the features that have all marks of `only` and none of `without`, judged among all of the run."""
+def _selected(findings: Findings, only: Sequence[str], without: Sequence[str]) -> list[FoundFeature]:
+    """The features that have all marks of `only` and none of `without`, judged among all of the run."""
     wanted, unwanted = _marks_named(only, "--only", ONLY), _marks_named(without, "--without", WITHOUT)
     chosen = []
     for feature, (interesting, distinct) in zip(findings.found, findings.marks, strict=True):
@@ -130,11 +151,12 @@ def _selected(findings: Findings, only: Sequence[str], without: Sequence[str]) -
             "interesting": interesting,
             "distinct": distinct,
             "doubtful": feature.is_doubtful,
+            "divided": feature.is_divided,
             "duplicates": feature.twin.startswith(SAME),
         }
         if all(has[mark] for mark in wanted) and not any(has[mark] for mark in unwanted):
             chosen.append(feature)
-    return replace(findings, found=chosen)
+    return chosen
 
 
 def _marks_named(texts: Sequence[str], option: str, marks: Sequence[str]) -> list[str]:

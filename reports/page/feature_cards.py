@@ -153,7 +153,7 @@ def feature_cards(
                 "predicted": int(found.predicted.sum()),  # labels that are not the oracle's
                 "predicted_yes": int((found.predicted & (found.labels == 1)).sum()),
                 "usd": found.cost / MICRO,
-                "marks": _marks(found, interesting, distinct),  # style and words
+                "marks": _marks(found, interesting, distinct, findings.sample_of(found)),  # style and words
                 "truth": truth.matches[number] if truth else None,
             }
         )
@@ -186,16 +186,18 @@ def _question(
 TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 
 
-def _marks(found: FoundFeature, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
+def _marks(found: FoundFeature, interesting: bool, distinct: bool, sample: str) -> list[tuple[str, str]]:
     source = f"added by {found.added_by}" if found.added_by else "known"
     marks = [("plain", source)] if found.question == KNOWN else []
-    marks.append(("good", "interesting") if interesting else ("plain", "rare or nearly always"))
+    marks.append(("good", f"interesting{sample}") if interesting else ("plain", f"rare or nearly always{sample}"))
     marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
     for start, words in TWIN_WORDS.items():
         if found.twin.startswith(start):
             marks.append(("plain", f"{words} “{found.twin.removeprefix(start)}”"))
     if found.is_doubtful:
-        marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))
+        marks.append(("bad", "doubtful: its own question contradicts it"))
+    if found.is_divided:
+        marks.append(("bad", "divided: more than a fifth of its labels are doubtful"))
     if found.look:
         marks.append(("plain", f"not labelled in full: {found.look}"))
     if predicted := int(found.predicted.sum()):

@@ -16,14 +16,13 @@ from reports.run import KNOWN, MICRO, Findings, RunError, RunFolder, RunSummary,
 
 Number = TypeVar("Number", int, float)
 
-ROUNDING = 0.0000005  # half a micro-dollar
 UNGUIDED = "unguided"  # the folder, in that of the run, of a run of the same length that did not apply the target
 RECENT_QUESTIONS = 10  # from which the present rate is estimated
 
 
 @dataclass(frozen=True)
 class RunHistory:
-    """One value per question asked; money is what the answers cost when they were first given."""
+    """One value per question asked; money is what the run booked for the answers."""
 
     features: list[int]
     counting: list[int]  # of these, interesting and distinct
@@ -36,7 +35,8 @@ class RunHistory:
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
     found = table[table["question"] != KNOWN]
-    counts = dict(zip(found["name"], found["interesting"].astype(bool) & found["distinct"].astype(bool), strict=True))
+    marks = found[["interesting", "distinct", "consistent"]].astype(bool).all(axis=1)
+    counts = dict(zip(found["name"], marks, strict=True))
     seen: set[str] = set()
     new, counting, costs = [], [], []
     for asked in findings.comparisons:
@@ -58,14 +58,6 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
         g_start=float(run.summary.given.g) if run.summary.given else 1.0,
         unusable=list(accumulate(asked.feature is None and asked.verdict != "none" for asked in findings.comparisons)),
     )
-
-
-def cost_of(summary: RunSummary, history: RunHistory) -> dict[str, float]:
-    """In US dollars: what all calls of this run paid, and what answers that other runs had paid for cost these. Whether
-    some of it was paid before the last call."""
-    worth, total = history.usd[-1] if history.usd else 0.0, summary.total_usd
-    reused = worth - total if worth > total + ROUNDING else 0.0
-    return {"total": total, "earlier": summary.cost_usd + ROUNDING < total, "reused": reused}
 
 
 def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> dict[str, float | None] | None:

@@ -21,7 +21,7 @@ from reports.drawing import render_template
 from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from reports.page.correlations import heat_map, related, strongest
 from reports.page.feature_cards import card_example, feature_cards, kinds_asked
-from reports.page.history import aim_of, cost_of, curves_of, history_of, outlook_of
+from reports.page.history import aim_of, curves_of, history_of, outlook_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import (
     Findings,
@@ -209,9 +209,9 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     catalogue = ExampleCatalogue(findings, texts, columns)
     return {
         "summary": run.summary,
+        "counting": findings.counting,
         "source": public_source(run.summary),
         "oracle": without_paths(str(run.summary.settings.get("oracle", ""))),
-        "cost": cost_of(run.summary, history),
         "aim": aim_of(run.folder, run.summary),
         "votes": int(sum(found.vote_counts.votes.sum() for found in findings.found)),
         "predicted": sum(int(found.predicted.sum()) for found in findings.found),
@@ -306,7 +306,8 @@ def _notices(
     run: CuratedRun,
 ) -> list[str]:
     """What the reader must know before believing the page."""
-    notices = [*run.summary.warnings, *run.summary.notices]
+    now = run.summary.model_copy(update={"doubtful": [found.name for found in findings.found if found.is_doubtful]})
+    notices = [*now.warnings, *now.notices]
     if predicted := sum(int(found.predicted.sum()) for found in findings.found):
         known = sum(found.labelled for found in findings.found)
         notices.append(

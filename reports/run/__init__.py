@@ -52,6 +52,7 @@ from reports.run.summary import (
     SteeredBy,
     TargetScore,
     TruthScore,
+    doubtful_features,
     public_source,
     without_paths,
 )

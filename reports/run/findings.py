@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, find_twin, interest_and_distinctness
+from discovery import DIFFERENCE, UNKNOWN, FeatureTree, Labels, feature_tree, find_twin, interest_and_distinctness
 from reports.run.answers import AnsweredComparison, VoteCounts, read_answers
 from reports.run.attributes import Attribute
 from reports.run.files import RunError
@@ -33,7 +33,7 @@ KNOWN = "known"  # in place of the question, of a feature that the run started w
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
 Origin = tuple[str, ...]  # the name of a feature as discovered, and of the parts that splits have made of it
-DOUBTFUL_SHARE = 0.2  # of a feature's labels in doubt, from which the feature is
+DIVIDED_SHARE = 0.2  # of a feature's labels in doubt, from which the feature is divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,13 @@ class FoundFeature:
 
     @property
     def is_doubtful(self) -> bool:
-        return not self.consistent or int(self.doubtful.sum()) > DOUBTFUL_SHARE * max(self.labelled, 1)
+        """Its own question contradicts it: it does not count, and exports leave it out."""
+        return not self.consistent
+
+    @property
+    def is_divided(self) -> bool:
+        """Many of its labels are doubtful."""
+        return int(self.doubtful.sum()) > DIVIDED_SHARE * max(self.labelled, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +158,7 @@ class Findings:
     comparisons: list[AnsweredComparison]
     label_costs: dict[str, int]  # micro-dollars, by the name under which a feature was discovered
     working: NDArray[np.bool_]  # the examples that the discovery compared: in a large data set a random subset
+    rare: float = DIFFERENCE  # share of these in which a feature must differ to count
     attributes: tuple[Attribute, ...] = ()  # made of the features by curation
 
     @property
@@ -170,8 +177,29 @@ class Findings:
     @property
     def marks(self) -> list[tuple[bool, bool]]:
         """Of each feature whether it is interesting, and whether distinct, on the examples that were compared."""
-        repeats = [feature.repeats and feature.twin.startswith(SAME) for feature in self.found]
-        return interest_and_distinctness(self.matrix[:, self.working], repeats=repeats)
+        return interest_and_distinctness(
+            self.matrix[:, self.working],
+            self.rare,
+            repeats=[feature.repeats and feature.twin.startswith(SAME) for feature in self.found],
+            doubtful=[feature.is_doubtful for feature in self.found],
+        )
+
+    @property
+    def counting(self) -> int:
+        """Features found that are interesting, distinct and not doubtful."""
+        found = zip(self.found, self.marks, strict=True)
+        return sum(all(marks) and not feature.is_doubtful and feature.question != KNOWN for feature, marks in found)
+
+    def sampled_positives(self, feature: FoundFeature) -> int:
+        """Of the examples that were compared, those that have it."""
+        return int((feature.labels[self.working] == 1).sum())
+
+    def sample_of(self, feature: FoundFeature) -> str:
+        """What its marks were judged on, in words; empty where that is all examples."""
+        sampled = int(self.working.sum())
+        if sampled == len(self.ids):
+            return ""
+        return f": {self.sampled_positives(feature):,} of {sampled:,} sampled have it"
 
     def exemplars(self, feature: FoundFeature) -> tuple[list[str], list[str]]:
         """Examples that have the feature and some that lack it: those whose label was corrected (the latest first),
@@ -203,10 +231,11 @@ class Findings:
         """The columns of features.csv."""
         import pandas as pd
 
-        own = [name for name in FEATURE_COLUMNS if name not in ("order", "interesting", "distinct", "cost_usd")]
+        sampled = int(self.working.sum())
         rows = [
-            {name: getattr(feature, name) for name in own}
+            {name: getattr(feature, name) for name in FEATURE_COLUMNS if hasattr(feature, name)}
             | {"order": order, "interesting": interesting, "distinct": distinct, "cost_usd": feature.cost / MICRO}
+            | {"sampled_positives": self.sampled_positives(feature), "sampled": sampled}
             for order, (feature, (interesting, distinct)) in enumerate(
                 zip(self.found, self.marks, strict=True), start=1
             )
@@ -304,7 +333,7 @@ def _read_findings(run: RunFolder) -> Findings:
     costs = {name: vote_counts.cost for name, vote_counts in answers.tallies.items()}
     compared = run.summary.dataset.compared_ids
     working = np.ones(len(ids), np.bool_) if compared is None else np.isin(np.array(ids, object), compared)
-    return Findings(ids, found, answers.comparisons, costs, working)
+    return Findings(ids, found, answers.comparisons, costs, working, run.summary.rare)
 
 
 def names_of(found: Sequence[FoundFeature]) -> list[str]:

@@ -70,7 +70,8 @@ def _texts(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
-    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "added_by", "cost_usd"),
+    *("positives", "labelled", "sampled_positives", "sampled"),
+    *("interesting", "distinct", "consistent", "twin", "look", "added_by", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 from itertools import islice
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any
 
 MOST_EVENTS = 100_000
+TAIL = 4096  # bytes in which the last event is looked for first
 
 
 class LiveRun:
@@ -51,6 +53,29 @@ class LiveRun:
         return dict(json.loads(line)) if line.endswith(b"\n") else {}
 
     @property
+    def last(self) -> dict[str, Any]:
+        """The latest event that is written whole."""
+        with self.path.open("rb") as file:
+            size, length = file.seek(0, SEEK_END), TAIL
+            while True:
+                file.seek(max(size - length, 0))
+                lines = file.read(length).split(b"\n")[0 if length >= size else 1 : -1]
+                if lines or length >= size:
+                    return dict(json.loads(lines[-1])) if lines else {}
+                length *= 8
+
+    @property
+    def state(self) -> str:
+        """In words: it is running, waits for people or for other answers, has ended with its results, or is not running
+        any more, because it was killed or has failed."""
+        last = self.last
+        if whom := last.get("whom"):
+            return f"waiting for {whom}"
+        if self.goes_on:
+            return "running"
+        return "ended" if last.get("reason", "interrupted") != "interrupted" else "not running"
+
+    @property
     def goes_on(self) -> bool:
         """Whether a process holds the lock of who writes it."""
         with self.path.open("rb") as file:
@@ -59,6 +84,11 @@ class LiveRun:
             except OSError:
                 return True
             return False
+
+    def budget(self) -> str:
+        """What it may cost in all, in USD: as somebody has set it while it ran, or as it began. Empty: no limit."""
+        changed = (str(event["usd"]) for event in reversed(self.events()) if event.get("action") == "budget")
+        return next(changed, str(self.begun.get("settings", {}).get("budget") or ""))
 
     def names(self) -> list[str]:
         """Of its features, without those that were vetoed."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from discovery import DIFFERENCE
 from reports.run.files import RunError, replace_file
 from reports.run.json_parts import JsonPart, Number
 from reports.run.unusable import UnusableAnswers
@@ -82,14 +84,11 @@ class TargetScore(JsonPart):
 
 
 class PerQuestion(JsonPart):
-    """Where a question asks for several features: what questions brought, and what they and labels cost."""
+    """Where a question asks for several features: what questions brought."""
 
     most: int  # features that an answer may hold
     named: int  # features in all answers
     features: Number  # new ones per question
-    question_usd: Number
-    label_usd: Number
-    usd_per_feature: Number  # labels included
 
 
 class KnownFeatures(JsonPart):
@@ -149,7 +148,8 @@ class RunSummary(JsonPart):
     scope: str
     queries: int
     features: int
-    interesting_distinct: int
+    interesting_distinct: int  # doubtful ones are not counted
+    doubtful: list[str] = Field(default_factory=list)  # features whose own question contradicts them
     repeated_names: int
     g: Number
     g_curve: list[Number]
@@ -160,6 +160,7 @@ class RunSummary(JsonPart):
     cached_calls: int
     total_usd: Number
     total_paid_calls: int
+    booked_usd: dict[str, Number]  # the same as `total_usd`, for questions, labels and probes
     seconds: Number
     finished_at: str
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
@@ -195,9 +196,21 @@ class RunSummary(JsonPart):
         raise RunError(f"{path} is not what discover writes ({problem}): run discover again")
 
     @property
+    def rare(self) -> float:
+        """The share of the examples in which a feature must differ to count."""
+        return float(self.settings.get("rare", DIFFERENCE))
+
+    @property
+    def of_sampled(self) -> str:
+        """On what g and the marks of features were judged, where that is not all examples."""
+        return f"of {self.dataset.compared:,} sampled" if self.dataset.compared < self.dataset.examples else ""
+
+    @property
     def notices(self) -> list[str]:
         """What the reader must know of the answers before believing the rest."""
         asked, notices = self.people or {}, [*(self.unusable.lines() if self.unusable else [])]
+        if self.doubtful:
+            notices.append(f"{doubtful_features(self.doubtful)}; not counted, and left out of exports")
         if (escalated := asked.get("escalated")) and (labels := asked.get("labels")):
             notices.append(f"people decided {escalated:,} of {labels:,} labels, because the labeller was in doubt")
         if checked := asked.get("checked"):
@@ -209,6 +222,11 @@ class RunSummary(JsonPart):
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
         replace_file(folder / NAME, lambda file: file.write(text))
+
+
+def doubtful_features(names: Sequence[str]) -> str:
+    features = "1 doubtful feature" if len(names) == 1 else f"{len(names):,} doubtful features"
+    return f"{features}, contradicted by the labels of the examples asked about: {', '.join(names)}"
 
 
 def public_source(summary: RunSummary) -> str:

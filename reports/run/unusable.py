@@ -33,14 +33,12 @@ class OneAnswer(JsonPart):
 
 
 class UnusableAnswers(JsonPart):
-    """Of the comparisons and votes on labels that were answered, those that were refused or unreadable. A comparison is
-    contradicted where the labels of its examples do not show what its answer said."""
+    """Of the comparisons and votes on labels that were answered, those that were refused or unreadable."""
 
     comparisons: int
     labels: int
     unusable_comparisons: int
     unusable_labels: int
-    contradicted: int = 0
     reasons: list[UnusableReason]
     one_answer: list[OneAnswer] = Field(default_factory=list)
 
@@ -60,9 +58,6 @@ class UnusableAnswers(JsonPart):
             lines.append(
                 f"{self.total:,} of {self.comparisons + self.labels:,} answers could not be used: {self.why()}"
             )
-        if self.contradicted:
-            answers = "answer to a comparison is" if self.contradicted == 1 else "answers to comparisons are"
-            lines.append(f"{self.contradicted:,} {answers} contradicted by the labels of the same examples")
         return [*lines, *map(str, self.one_answer)]
 
     def why(self) -> str:
@@ -107,7 +102,7 @@ class UnusableCounts:
         self._unusable += other._unusable
         self._verdicts += other._verdicts
 
-    def summary(self, contradicted: int = 0) -> UnusableAnswers:
+    def summary(self) -> UnusableAnswers:
         of_kind: Counter[str] = Counter()
         for (_, kind, _, _), answers in self._unusable.items():
             of_kind[kind] += answers
@@ -121,7 +116,6 @@ class UnusableCounts:
             labels=self.labels,
             unusable_comparisons=of_kind[COMPARISON],
             unusable_labels=of_kind[LABEL],
-            contradicted=contradicted,
             reasons=self._reasons(),
             **({"one_answer": one_sided} if one_sided else {}),
         )

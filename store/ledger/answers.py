@@ -31,7 +31,14 @@ from store.ledger.books import (
     locked_balance,
 )
 from store.ledger.runs import RunRepository
-from store.packed.answers import count_packed, lookup_packed, note_packed_uses, packed_members, packed_times
+from store.packed.answers import (
+    count_packed,
+    lookup_packed,
+    note_packed_uses,
+    packed_members,
+    packed_scopes,
+    packed_times,
+)
 from store.packed.content import AnswerRecord
 from store.packed.keys import find_packed
 from store.packed.settle import PreparedPack, prepare_packs, settle_packed
@@ -44,6 +51,7 @@ from store.schema import (
     json_text,
     json_value,
     replaced_answers,
+    runs,
     scopes,
     storable,
     uses,
@@ -104,6 +112,12 @@ _REPLACE = (
         answered_at=bindparam("at", type_=Double),
     )
 )
+_PAID_IN_SCOPE = (
+    select(charges.c.key)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(charges.c.key.in_(json_array()), charges.c.state == PAID)
+    .where(runs.c.scope == bindparam("of_scope", type_=BigInteger))
+)
 _IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(json_array()))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(json_array()))
 _USE = insert(uses).from_select(["run", "answer"], or_nothing(_USED.order_by(answers.c.id)))
@@ -130,6 +144,15 @@ class StoredAnswers(RunRepository):
         times = packed_times(connection, find_packed(connection, keys)) | {row.key: row.answered_at for row in rows}
         return {key for key, at in times.items() if at < than}
 
+    @reads
+    def paid_by(self, connection: Connection, scope: str, keys: Collection[str]) -> set[str]:
+        """Those of the keys whose answer a run of this scope has paid for."""
+        number = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(scope))).scalar()
+        packed = packed_scopes(connection, find_packed(connection, keys))
+        others = {"keys": [key for key in keys if key not in packed], "of_scope": number}
+        paid = set(connection.execute(_PAID_IN_SCOPE, others).scalars()) if others["keys"] else set[str]()
+        return paid | {key for key, of_scope in packed.items() if of_scope == number}
+
     @writes
     def record(
         self, connection: Connection, run_id: str, records: Collection[AnswerRecord]
@@ -144,6 +167,10 @@ class StoredAnswers(RunRepository):
         locked_balance(connection, run.scope)
         packs, repeated, rest = settle_packed(connection, prepared, now)
         _book_packs(connection, packs)
+        if (overcharge := max((record.overcharge for record in ordered), default=1.0)) > 1.0:
+            raised = {"overcharge": overcharge}
+            higher = update(scopes).where(scopes.c.id == run.scope, scopes.c.overcharge < overcharge)
+            connection.execute(higher.values(raised))
         return _lookup(connection, [*repeated, *_record_rows(connection, rest, number_of, now)])
 
     @writes

@@ -9,9 +9,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, case, exists, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    select,
+    text,
+    update,
+)
 
 from store.errors import StoreError
+from store.ledger.periods import Booked, Period
 from store.schema import (
     COMPUTED,
     LIVE,
@@ -24,6 +38,7 @@ from store.schema import (
     identities,
     runs,
     scopes,
+    storable,
     uses,
 )
 from store.sql import KEYS, insert_new, json_array
@@ -58,6 +73,50 @@ _RESERVE = (
     .where(scopes.c.id == bindparam("at"), scopes.c.spent + scopes.c.reserved + bindparam("price") <= bindparam("cap"))
     .values(reserved=scopes.c.reserved + bindparam("price"))
 )
+_of_job = (
+    runs.c.job == bindparam("job"),
+    runs.c.started_at >= bindparam("begins"),
+    runs.c.started_at < bindparam("ends"),
+)
+_scopes_of_job = scopes.alias("scopes_of_job")
+_spent_in_period = (
+    select(cast(func.coalesce(func.sum(cost_totals.c.paid + cost_totals.c.unknown), 0), BigInteger))
+    .where(cost_totals.c.run.in_(select(runs.c.id).where(*_of_job)))
+    .scalar_subquery()
+)
+_reserved_in_period = (  # with what runs of the same scopes reserve that began in another period
+    select(cast(func.coalesce(func.sum(_scopes_of_job.c.reserved), 0), BigInteger))
+    .where(_scopes_of_job.c.id.in_(select(runs.c.scope).where(*_of_job)))
+    .scalar_subquery()
+)
+_BOOKED_IN_PERIOD = select(_spent_in_period.label("spent"), _reserved_in_period.label("reserved"))
+_RESERVE_IN_PERIOD = (
+    update(scopes)
+    .where(
+        scopes.c.id == bindparam("at"), _spent_in_period + _reserved_in_period + bindparam("price") <= bindparam("cap")
+    )
+    .values(reserved=scopes.c.reserved + bindparam("price"))
+)
+# SQLite has one writer at a time.
+_LOCK_JOB = text("SELECT pg_advisory_xact_lock(hashtextextended(:job, 0))")
+
+
+def booked_in(connection: Connection, period: Period) -> Booked:
+    """What all runs of a job that began in the period have spent and reserved."""
+    row = connection.execute(_BOOKED_IN_PERIOD, period._asdict()).one()
+    return Booked(row.spent, row.reserved, period)
+
+
+def locked_budget(connection: Connection, scope: int, period: Period | None) -> Balance:
+    """What counts against the budget of a run: the balance of its scope, or what its job has booked in the period.
+    Nobody reserves more of it until the transaction ends."""
+    if period is not None and connection.dialect.name == "postgresql":
+        connection.execute(_LOCK_JOB, {"job": storable(period.job)})  # always before the scope
+    balance = locked_balance(connection, scope)
+    if period is None:
+        return balance
+    booked = booked_in(connection, period)
+    return Balance(spent=booked.spent, reserved=booked.reserved)
 
 
 def locked_balance(connection: Connection, scope: int) -> Balance:
@@ -81,11 +140,12 @@ def add_to_balances(connection: Connection, changes: Mapping[int, Balance]) -> N
         connection.execute(_ADD_TO_BALANCE, rows)
 
 
-def reserve(connection: Connection, scope: int, price: int, cap: int | None) -> None:
+def reserve(connection: Connection, scope: int, price: int, cap: int | None, period: Period | None = None) -> None:
     """Reserve the price. The statement itself checks the cap, so no error in arithmetic elsewhere can exceed it."""
+    within, values = (_RESERVE, {}) if period is None else (_RESERVE_IN_PERIOD, period._asdict())
     if cap is None or price == 0:
         add_to_balances(connection, {scope: Balance(0, price)})
-    elif connection.execute(_RESERVE, {"at": scope, "price": price, "cap": cap}).rowcount != 1:
+    elif connection.execute(within, {"at": scope, "price": price, "cap": cap, **values}).rowcount != 1:
         raise StoreError(
             f"a reservation of {price} micro-dollars does not fit the budget of {cap}: nothing was reserved"
         )

@@ -48,7 +48,7 @@ from store.ledger.books import (
     add_to_balances,
     book,
     lock_free_scopes,
-    locked_balance,
+    locked_budget,
     reserve,
 )
 from store.ledger.expiry import (
@@ -399,7 +399,8 @@ class Claims(RunRepository):
         budget: int | None,
         sending: int = 0,
     ) -> Claimed:
-        """Claim questions in order and reserve the most that each can cost, within the budget of the scope.
+        """Claim questions in order and reserve the most that each can cost, within the budget of the scope, or of
+        the period in which the run began.
 
         The first `sending` of those granted are marked as sent too: the caller sends them next. Expired claims are
         ended first. Once one request exceeds the budget, nothing after it that costs anything is granted."""
@@ -414,7 +415,7 @@ class Claims(RunRepository):
         keys = sorted({request.key for request in requests})
         # Before the lock, for which others wait. What is claimed meanwhile is not inserted, whoever claims it.
         is_new, have_expired = not are_known(connection, keys), has_expired(connection, terms.now)
-        balance = locked_balance(connection, run.scope)
+        balance = locked_budget(connection, run.scope, run.period)
         unpack(connection, [request.key for request in requests if request.replaces is not None])
         latest = {} if is_new else latest_charges(connection, keys)
         dead = set(filter(is_dead, {row.owner for row in latest.values() if row.state in LIVE}))
@@ -437,7 +438,8 @@ class Claims(RunRepository):
             result.held.append(key)
         collected = {key: in_batches[key] for key in sorted(inserted & in_batches.keys())}
         own = {key for key, request in collected.items() if request.scope == run.scope}
-        reserve(connection, run.scope, sum(wanted[key].upper_bound for key in inserted - own), terms.budget)
+        price = sum(wanted[key].upper_bound for key in inserted - own)
+        reserve(connection, run.scope, price, terms.budget, run.period)
         move_reservations(connection, collected, run.scope)
         return result
 
@@ -495,19 +497,19 @@ class Claims(RunRepository):
         self, connection: Connection, run_id: str, scope: str, owner: str, up_to: Mapping[str, int], budget: int | None
     ) -> bool:
         """Raise what is reserved for the owner's claims to these amounts, where it is less; False, and nothing is
-        raised, if that exceeds the budget of the scope. Called before a request that the claims did not foresee."""
-        of_scope = self._runs.find(connection, run_id, scope).scope
-        balance = locked_balance(connection, of_scope)
+        raised, if that exceeds the budget. Called before a request that the claims did not foresee."""
+        run = self._runs.find(connection, run_id, scope)
+        balance = locked_budget(connection, run.scope, run.period)
         take_out_keys(connection, up_to, owner)
         price, raised = _raised(connection, owner, up_to)
         if price and budget is not None and balance.spent + balance.reserved + price > budget:
-            balance += expire_dead_owners(connection, of_scope, self._clock())[1]  # who may hold some of it
+            balance += expire_dead_owners(connection, run.scope, self._clock())[1]  # who may hold some of it
             price, raised = _raised(connection, owner, up_to)
             if price and balance.spent + balance.reserved + price > budget:
                 return False
         if raised:
             connection.execute(_RESERVE_MORE, {"rows": raised, "of_owner": owner})
-            reserve(connection, of_scope, price, budget)
+            reserve(connection, run.scope, price, budget, run.period)
         return True
 
     @writes

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, literal_column, select
 
 from store.ledger.books import COUNTED
-from store.ledger.runs import RunRepository, called
+from store.ledger.expiry import is_dead
+from store.ledger.runs import RunRepository, called, short_id
 from store.packed.answers import latest_packed
 from store.schema import PAID, PROBE, answers, charges, cost_totals, identities, runs, scopes, storable
 from store.transactions import reads
@@ -45,6 +46,67 @@ class Totals:
     paid: int = 0
     unknown_calls: int = 0
     unknown: int = 0
+    paid_by_kind: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One run: how it ended, what it has cost in micro-dollars, and what to do about it (empty: nothing)."""
+
+    run_id: str
+    name: str
+    flow: str
+    job: str
+    started_at: float  # seconds since 1970, as is ended_at
+    ended_at: float | None
+    state: str
+    failed: bool
+    questions: int
+    paid: int
+    unknown: int  # at most, of requests that never reported their cost
+    todo: str
+
+
+# As runs are listed: one that ended as it should is done, however it decided that.
+_STATES = {
+    **dict.fromkeys(("stopped: queries", "stopped: target-g", "stopped: nones", "stopped: nothing-unresolved"), "done"),
+    "contract": "not as expected",
+    "unusable": "answers unusable",
+    "budget": "budget used up",
+    "stopped: budget": "budget used up",
+    "oracle-unavailable": "oracle unavailable",
+    "stopped: oracle-unavailable": "oracle unavailable",
+    "stopped: stopped": "stopped",
+}
+DONE, RUNNING, KILLED = "done", "running", "killed"
+_FAILED = {"failed", KILLED, "not as expected", "answers unusable", "oracle unavailable"}
+_REMEDIES = {KILLED: "its process is gone; run it again: answers that have arrived are not paid for again"}
+TABLE = "enrich"  # the flow of which each repetition has a scope of its own
+
+
+def _night(row: Row[Any], lines: Sequence[Cost], *, is_latest: bool) -> Night:
+    state, unknown = _STATES.get(row.status, row.status), sum(line.unknown for line in lines)
+    if state == RUNNING and (not is_latest or is_dead(row.process)):
+        state = KILLED
+    steps = []
+    if is_latest and state not in (DONE, RUNNING):
+        steps.append((row.summary or {}).get("message") or _REMEDIES.get(state, "look at its log, and run it again"))
+    if unknown:
+        steps.append(f"`python -m flows store settle {short_id(row.run_id)}` books what the bill shows")
+    return Night(
+        run_id=row.run_id,
+        name=row.name,
+        flow=row.flow,
+        job=row.job,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        state=state,
+        failed=state in _FAILED,
+        questions=sum(line.questions for line in lines),
+        paid=sum(line.paid for line in lines),
+        unknown=unknown,
+        todo="; ".join(steps),
+    )
 
 
 _LINES = select(cost_totals, runs.c.run_id, runs.c.name, runs.c.started_at).join(runs, runs.c.id == cost_totals.c.run)
@@ -76,6 +138,7 @@ def _sum(connection: Connection, chosen: ColumnElement[bool]) -> Totals:
             total.paid + row.paid,
             total.unknown_calls + row.unknown_calls,
             total.unknown + row.unknown,
+            {**total.paid_by_kind, row.kind: total.paid_by_kind.get(row.kind, 0) + row.paid},
         )
     return total
 
@@ -118,14 +181,35 @@ class Costs(RunRepository):
     @reads
     def lines(self, connection: Connection, run: str | None = None) -> list[Cost]:
         """By run, oracle and kind: of the runs that are called so (see `called`), or of every run."""
-        chosen = called(run)
-        again = {tuple(at): calls for *at, calls in connection.execute(_PAID_AGAIN.where(chosen))}
-        lines = {}
-        for row in connection.execute(_LINES.where(chosen)):
-            counts = {name: getattr(row, name) for name in COUNTED}
-            if any(counts.values()):
-                at = (row.run, row.oracle, row.kind)
-                questions = row.paid_calls + row.cached_calls - again.get(at, 0)
-                origin = {"questions": questions, "started_at": row.started_at}
-                lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, **origin)
-        return [lines[at] for at in sorted(lines)]
+        return _lines(connection, run)
+
+    @reads
+    def nights(self, connection: Connection, run: str | None = None) -> list[Night]:
+        """Every run that is called so, the latest first, those that asked nothing too. A later run of the same table,
+        or of the same scope, takes over what is to be done about an earlier one, which it does not begin beside."""
+        lines: dict[str, list[Cost]] = {}
+        for line in _lines(connection, run):
+            lines.setdefault(line.run_id, []).append(line)
+        found, seen = list[Night](), set[tuple[str, str | int]]()
+        columns = (runs.c[name] for name in ("run_id", "scope", "name", "flow", "job", "process", "status", "summary"))
+        chosen = select(*columns, runs.c.started_at, runs.c.ended_at, called(run).label("chosen"))
+        for row in connection.execute(chosen.order_by(runs.c.started_at.desc(), runs.c.id.desc())):
+            subject = (row.flow, row.job if row.flow == TABLE else row.scope)
+            if row.chosen and (row.flow != PROBE or row.run_id in lines):
+                found.append(_night(row, lines.get(row.run_id, ()), is_latest=subject not in seen))
+            seen.add(subject)
+        return found
+
+
+def _lines(connection: Connection, run: str | None) -> list[Cost]:
+    chosen = called(run)
+    again = {tuple(at): calls for *at, calls in connection.execute(_PAID_AGAIN.where(chosen))}
+    lines = {}
+    for row in connection.execute(_LINES.where(chosen)):
+        counts = {name: getattr(row, name) for name in COUNTED}
+        if any(counts.values()):
+            at = (row.run, row.oracle, row.kind)
+            questions = row.paid_calls + row.cached_calls - again.get(at, 0)
+            origin = {"questions": questions, "started_at": row.started_at}
+            lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, **origin)
+    return [lines[at] for at in sorted(lines)]

@@ -1,7 +1,9 @@
-"""Runs and their scopes. A run is one execution; runs of one scope are repetitions that share a budget."""
+"""Runs and their scopes. A run is one execution; runs of one scope are repetitions that share a budget, unless their
+job has a budget for each period (see periods.py)."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -10,8 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, or_, select, true, update
 
 from store.errors import StoreError
-from store.ledger.books import CHARGE, Charge, book, locked_balance
-from store.ledger.expiry import expire_dead_owners
+from store.ledger.books import CHARGE, Charge, book, booked_in, locked_balance
+from store.ledger.expiry import expire_dead_owners, new_owner
+from store.ledger.periods import Booked, Job, Period
 from store.schema import PROBE, charges, cost_totals, runs, scopes, storable
 from store.sql import insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
@@ -20,6 +23,7 @@ _MOVE = update(charges).where(charges.c.key == bindparam("of_key"), charges.c.fe
 
 
 SHORT = 8  # characters of an id that people are shown
+MESSAGE = 1_000  # characters of it that are kept
 
 
 def short_id(run_id: str) -> str:
@@ -35,18 +39,24 @@ def called(run: str | None) -> ColumnElement[bool]:
     return or_(runs.c.run_id == run, runs.c.name == run, *short)
 
 
+def new_sampling_number() -> str:
+    return secrets.token_hex(16)
+
+
 class RunRow(NamedTuple):
     """How the tables refer to a run and its scope."""
 
     run: int
     scope: int
     scope_name: str
+    period: Period | None = None  # whose budget counts, in place of that of the scope
 
 
 class RunState(NamedTuple):
     """How far a run has come; "running" is also said of one that was killed."""
 
     run_id: str
+    scope: str
     status: str
     started_at: float
     settings: dict[str, Any]
@@ -65,11 +75,13 @@ class Spending(Protocol):
 @dataclass(slots=True)
 class ActiveRun:
     """A run that has begun. As a context manager it ends the run with the status that was set, or else with "done", or
-    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted."""
+    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted, and
+    the message that was set or that the exception has."""
 
     runs: Runs
     run_id: str
     status: str = ""
+    message: str = ""  # what happened and what to do, where it is not simply done
     spending: Spending | None = None
     pending: type[BaseException] | None = None
     figures: dict[str, Any] = field(default_factory=dict)  # what it has counted beside, for store.metrics
@@ -83,7 +95,9 @@ class ActiveRun:
         spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
         outcome = "done" if kind is None else "waiting" if self.pending and issubclass(kind, self.pending) else "failed"
         figures = {"figures": self.figures} if self.figures else {}
-        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **figures})
+        message = " ".join((self.message or str(error or "")).split())[:MESSAGE]
+        said = {"message": message} if message else {}
+        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **figures, **said})
 
 
 class Runs(Repository):
@@ -103,11 +117,19 @@ class Runs(Repository):
         dataset: str,
         oracle: str,
         settings: Mapping[str, Any],
+        job: Job | None = None,
     ) -> ActiveRun:
-        """Begin an execution, or begin it again under its id. Executions of one `scope` share a budget."""
-        described = {"name": name, "flow": flow, "dataset": dataset, "oracle": oracle, "settings": dict(settings)}
-        insert_new(connection, scopes, [{"scope": scope, "spent": 0, "reserved": 0}])
-        scope_row = connection.execute(select(scopes.c.id).where(scopes.c.scope == scope)).scalar_one()
+        """Begin an execution, or begin it again under its id. Executions of one `scope` share a budget, or all of the
+        `job` that begin in one period."""
+        described: dict[str, Any] = {
+            "name": name,
+            "flow": flow,
+            "dataset": dataset,
+            "oracle": oracle,
+            "settings": dict(settings),
+        }
+        described |= {"job": job.name if job else "", "per": job.per if job else None, "process": new_owner()}
+        scope_row = _scope_row(connection, scope)
         entry = {"run_id": run_id, "scope": scope_row, **described, "status": "running", "started_at": self._clock()}
         insert_new(connection, runs, [entry])
         found = connection.execute(select(runs.c.id, runs.c.scope).where(runs.c.run_id == run_id)).one()
@@ -141,7 +163,7 @@ class Runs(Repository):
     @reads
     def latest(self, connection: Connection, scopes_named: Sequence[str]) -> list[RunState]:
         """The runs of these scopes, the latest first."""
-        columns = (runs.c.run_id, runs.c.status, runs.c.started_at, runs.c.settings)
+        columns = (runs.c.run_id, scopes.c.scope, runs.c.status, runs.c.started_at, runs.c.settings)
         query = select(*columns).join(scopes).where(scopes.c.scope.in_([storable(charge) for charge in scopes_named]))
         return [RunState(**row) for row in connection.execute(query.order_by(runs.c.id.desc())).mappings()]
 
@@ -150,6 +172,34 @@ class Runs(Repository):
         """Spent and reserved, in micro-dollars, over all executions of the scope."""
         row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.scope == scope)).one_or_none()
         return (row.spent, row.reserved) if row else (0, 0)
+
+    @reads
+    def booked(self, connection: Connection, run_id: str) -> Booked:
+        """What counts against the budget of a run."""
+        run = self.find(connection, run_id)
+        if run.period is not None:
+            return booked_in(connection, run.period)
+        row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.id == run.scope)).one()
+        return Booked(row.spent, row.reserved)
+
+    @reads
+    def booked_now(self, connection: Connection, job: Job) -> Booked | None:
+        """What counts against the budget of a job if a run of it begins now; None where it has none for a period."""
+        period = job.period_at(self._clock())
+        return None if period is None else booked_in(connection, period)
+
+    @reads
+    def overcharge(self, connection: Connection, scope: str) -> float:
+        """How many times their bounds its requests may be charged; 1 where none was charged more."""
+        query = select(scopes.c.overcharge).where(scopes.c.scope == storable(scope))
+        return connection.execute(query).scalar() or 1.0
+
+    @reads
+    def sampling_number(self, connection: Connection, scope: str) -> str:
+        """Part of the order in which examples are sampled, the same for all runs of the scope. It is a secret until
+        they have ended: never print, log or export it."""
+        query = select(scopes.c.sampling_number).where(scopes.c.scope == storable(scope))
+        return str(connection.execute(query).scalar_one())
 
     @reads
     def scope_of(self, connection: Connection, account: str) -> str:
@@ -164,8 +214,7 @@ class Runs(Repository):
         """Book to the run what was spent in the scope `account` before the run existed, such as probing a server, and
         what is reserved there; from now on the account is the run's scope. Returns what was paid of it."""
         run = self.find(connection, run_id)
-        insert_new(connection, scopes, [{"scope": account, "spent": 0, "reserved": 0}])
-        scope = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(account))).scalar_one()
+        scope = _scope_row(connection, account)
         for at in sorted({scope, run.scope}):
             locked_balance(connection, at)
         expire_dead_owners(connection, scope, self._clock())
@@ -187,14 +236,24 @@ class Runs(Repository):
         """The row of a run that has begun, under this scope where one is given."""
         run = self._rows.get(run_id)
         if run is None:
-            joined = select(runs.c.id, runs.c.scope, scopes.c.scope.label("name")).join(scopes)
+            columns = (runs.c.id, runs.c.scope, runs.c.job, runs.c.per, runs.c.started_at)
+            joined = select(*columns, scopes.c.scope.label("name")).join(scopes)
             found = connection.execute(joined.where(runs.c.run_id == run_id)).one_or_none()
             if found is None:
                 raise StoreError(f"run {run_id} is not in the store: begin it before it asks")
-            run = self._rows[run_id] = RunRow(found.id, found.scope, found.name)
+            run = self._rows[run_id] = RunRow(
+                found.id, found.scope, found.name, Job(found.job, found.per).period_at(found.started_at)
+            )
         if scope is not None and storable(scope) != run.scope_name:
             raise StoreError(f"run {run_id} was begun with scope {run.scope_name}, not {scope}: begin another run")
         return run
+
+
+def _scope_row(connection: Connection, scope: str) -> int:
+    """The row of a scope, made where there is none: of processes that race one makes it, and all read the same."""
+    new = {"scope": scope, "spent": 0, "reserved": 0, "sampling_number": new_sampling_number()}
+    insert_new(connection, scopes, [new])
+    return int(connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(scope))).scalar_one())
 
 
 class RunRepository(Repository):

@@ -57,6 +57,7 @@ _PACKS_BY_ID = select(*ABOUT).select_from(JOINED).where(any_of(packs.c.id)).orde
 _ALL = select(*ABOUT).select_from(JOINED)
 _CONTENTS = select(packs.c.id, packs.c.content).where(any_of(packs.c.id))
 _TIMES = select(packs.c.id, packs.c.answered_at).where(any_of(packs.c.id))
+_SCOPES = select(packs.c.id, runs.c.scope).join(runs, runs.c.id == packs.c.run).where(any_of(packs.c.id))
 _OF_RUN, _OF_SCOPE = (bindparam(name, type_=BigInteger) for name in ("of_run", "of_scope"))
 _USES = select(packed_uses.c.run, packed_uses.c.pack, packed_uses.c.places).where(any_of(packed_uses.c.pack))
 _USES_OF_RUN = _USES.where(packed_uses.c.run == _OF_RUN)
@@ -139,6 +140,13 @@ def packed_times(connection: Connection, found: Mapping[str, PackPlace]) -> dict
     numbers = sorted({at.pack for at in found.values()})
     answered = dict(connection.execute(_TIMES, {"keys": numbers}).tuples().all()) if numbers else {}
     return {key: answered[at.pack] for key, at in found.items() if at.pack in answered}
+
+
+def packed_scopes(connection: Connection, found: Mapping[str, PackPlace]) -> dict[str, int]:
+    """The scopes whose runs have paid for those that are answered."""
+    numbers = sorted({at.pack for at in found.values()})
+    scope_of = dict(connection.execute(_SCOPES, {"keys": numbers}).tuples().all()) if numbers else {}
+    return {key: scope_of[at.pack] for key, at in found.items() if at.pack in scope_of}
 
 
 class Used(NamedTuple):

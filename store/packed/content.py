@@ -82,6 +82,7 @@ class AnswerRecord:
     in_doubt: int = 0  # the bounds of requests for it that may have been charged and never reported it
     identity: Mapping[str, Any] = field(default_factory=dict)
     replaces: float | None = None  # an answer that was kept before this time, if there is one
+    overcharge: float = 1.0  # above 1 where one was charged more than its bound: requests may cost so many times theirs
 
 
 _counts = [(name, attrgetter(name)) for name in COUNTS]

@@ -19,7 +19,7 @@ from reports.export import FILES
 from reports.run import RUN_JSON, FoundFeature, RunError, without_paths
 from studio.catalog import SORTS, OpenRun, listed
 from studio.config import CurationCommand, EditRefused
-from studio.pages import Key, Row, StudioPages, for_staff
+from studio.pages import OWNER, Key, Row, StudioPages, for_staff
 from studio.review import RequestContext, Size, Visitor
 
 OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
@@ -30,8 +30,7 @@ POLICY = (
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 REPORT, COMPARISON = "report.html", "compare.html"
-LISTED_RUNNING = 20
-RECENT_STATES = 1_000
+LISTED_UNFINISHED = 20
 
 
 class RunPages(StudioPages):
@@ -39,18 +38,12 @@ class RunPages(StudioPages):
     def runs(self, visitor: Visitor, q: str = "", sort: str = "when", archived: bool = False) -> Response:
         entries = self._run_catalog.entries()
         known = {entry.summary.run_id for entry in entries}
-        states = {state["run_id"]: state for state in self._config.states()[:RECENT_STATES]}
-        going = [
-            (key, begun) for key, begun, goes_on in self._run_catalog.live() if goes_on or begun["run_id"] not in known
-        ]
         return self.render(
             "runs.html",
             visitor,
             entries=listed(entries, q, sort, archived=archived),
             total=len(entries),
-            going=[(key, begun, states.get(begun["run_id"], {}).get("status", "unknown")) for key, begun in going][
-                :LISTED_RUNNING
-            ],
+            unfinished=self._run_catalog.unfinished(known)[:LISTED_UNFINISHED],
             q=q[:200],
             sort=sort if sort in SORTS else "when",
             sorts=list(SORTS),
@@ -129,6 +122,7 @@ class RunPages(StudioPages):
                     "found": feature,
                     "interesting": interesting,
                     "distinct": distinct,
+                    "sample": findings.sample_of(feature),
                     "bar": share_bar(
                         feature.positives, feature.labelled - feature.positives, len(findings.ids) - feature.labelled
                     ),
@@ -136,6 +130,8 @@ class RunPages(StudioPages):
                 }
                 for feature, (interesting, distinct) in marked
             ],
+            counting=findings.counting,
+            doubtful=sum(feature.is_doubtful for feature in findings.found),
             checked=checked_by_people(findings.found).sentences(),
             unused=len(unused_corrections(findings, opened.run.corrections)),
             log=opened.run.log[::-1],
@@ -204,6 +200,7 @@ def command_of(visitor: RequestContext) -> CurationCommand:
         keep=form.value("keep") == "1",
         ask=form.value("ask") != "0",
         budget=form.value("budget").strip() or None,
+        may_spend=visitor.role == OWNER,
         confirmed=form.value("confirmed") == "1",
     )
 

@@ -115,9 +115,12 @@
       for (const name of event.gone) cards.delete(name);
       if (event.action === "budget") byId("allowed").textContent = `of ${dollars(Number(event.usd))} allowed`;
     },
+    waiting(event) {
+      byId("going").textContent = event.whom ? `Waiting for ${event.whom}: ${event.message}` : "The answers are there: it goes on …";
+    },
     ended(event) {
       byId("stop")?.remove();
-      if (event.reason !== "interrupted") { // else it waits, e.g. for people, and can be steered until it goes on
+      if (event.reason !== "interrupted") { // else it can be steered until it goes on
         byId("steer")?.remove();
         for (const card of cards.values()) card.querySelector(".tools")?.remove();
       }
@@ -133,7 +136,8 @@
   });
   source.addEventListener("over", (message) => {
     source.close();
-    const { finished, runs } = JSON.parse(message.data);
+    const { finished, runs, state } = JSON.parse(message.data);
+    byId("stop")?.remove();
     if (runs && !finished) {
       byId("going").textContent = "The questions are asked: it labels the other examples and writes its results …";
       setTimeout(() => location.reload(), 3000);
@@ -141,6 +145,6 @@
     }
     byId("again").hidden = false;
     if (finished) byId("going").replaceChildren("Finished: ", make("a", { href: `/runs/${key}` }, "look at the run"), ".");
-    else byId("going").textContent = "It is not running. What you enter is applied when it goes on where it stopped.";
+    else byId("going").textContent = `It is ${state}. What you enter is applied when it goes on where it stopped.`;
   });
 })();

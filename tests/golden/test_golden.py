@@ -20,6 +20,7 @@ def recorded(name: str) -> Any:
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.usefixtures("sampling_number")
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_has_changed(
     name: str, prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

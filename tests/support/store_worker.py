@@ -42,6 +42,14 @@ def race(store: Store, name: str, count: int, budget: int, rounds: int) -> list[
     return granted
 
 
+def number(store: Store, name: str, rounds: int) -> list[str]:
+    """The sampling numbers of scopes that others begin at the same time."""
+    wait_for_go()
+    for scope in range(rounds):
+        begin(store, f"{name} {scope}", scope=f"{SCOPE} {scope}")
+    return [store.runs.sampling_number(f"{SCOPE} {scope}") for scope in range(rounds)]
+
+
 def share(store: Store, name: str, count: int) -> list[str]:
     """The keys that this process was granted and answered, of the same ones that others want at the same time."""
     begin(store, name)
@@ -105,6 +113,7 @@ def main(work: str, url: str, *arguments: str) -> None:
         works: dict[str, Callable[..., Any]] = {
             "reserve": reserve,
             "race": race,
+            "number": number,
             "share": share,
             "hold": hold,
             "open": open_only,

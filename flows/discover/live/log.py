@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from discovery import UNKNOWN
 from flows.discover.findings import Finding, KnownFeature, Progress
 from flows.discover.live.commands import ControlCommand
 from flows.discover.live.steered_loop import Effect
-from models import MICRO, Answer, Compare, Feature, Money
+from models import MICRO, Answer, AnswersPending, Compare, Feature, Money
 from reports.run import LIVE
 from sources import Example
 
@@ -48,7 +48,9 @@ class LiveLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
+        if isinstance(error, AnswersPending):
+            self._wait(error)
+        elif error is not None:
             self._write("ended", reason="interrupted", message=" ".join(str(error).split()))
         if self._file is not None:
             with suppress(OSError):
@@ -90,7 +92,19 @@ class LiveLog:
         """The examples that were not compared are being labelled."""
         self._write("rest", examples=examples, answers=answers, usd=cost / MICRO)
 
+    @contextmanager
+    def waiting(self, pending: AnswersPending) -> Iterator[None]:
+        """While the run waits for answers. One that ends to wait for them says so too."""
+        self._wait(pending)
+        yield
+        self._write("waiting", whom="", message="")
+
+    def _wait(self, pending: AnswersPending) -> None:
+        message = " ".join(str(pending).split())
+        self._write("waiting", whom="people" if pending.items else "answers", message=message)
+
     def end(self, progress: Progress) -> None:
+        """Once its results are written."""
         self._write("ended", reason=str(progress.stopped), message=progress.message)
 
     def steered(self, command: ControlCommand, effect: Effect) -> None:

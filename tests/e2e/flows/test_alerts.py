@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +24,8 @@ from tests.support.webhook import listening
 
 ROOT = Path(__file__).parents[3]
 A_DAY, SOON = "within: 90000", "within: 10"  # the least that Prefect allows
+SILENCE, SHORTER = "within: 720", "within: 75"
+HEARTBEAT_SECONDS = 30  # the least that Prefect allows
 
 
 class Changing(World):
@@ -33,7 +37,7 @@ class Changing(World):
 
 @pytest.fixture
 def heard(prefect_url: str) -> Iterator[list[str]]:
-    """What all five send to a chat program, on a server that has them."""
+    """What they send to a chat program, on a server that has them."""
     password = os.environ["PREFECT_API_AUTH_STRING"]
     settings = {PREFECT_API_URL: prefect_url, PREFECT_API_AUTH_STRING: password}
     with (
@@ -43,10 +47,12 @@ def heard(prefect_url: str) -> Iterator[list[str]]:
     ):
         block = CustomWebhookNotificationBlock(name="ear", url=address, json_data={"text": "{{subject}} {{body}}"})
         text = (ROOT / "automations.yaml").read_text(encoding="utf-8")
-        assert A_DAY in text
-        text = text.replace("BLOCK_ID", str(block.save("ear", overwrite=True))).replace(A_DAY, SOON)
+        for shown, shorter in ((A_DAY, SOON), (SILENCE, SHORTER)):
+            assert shown in text
+            text = text.replace(shown, shorter)
+        text = text.replace("BLOCK_ID", str(block.save("ear", overwrite=True)))
         made = [client._client.post("/automations/", json=one) for one in yaml.safe_load(text)["automations"]]
-        assert [one.status_code for one in made] == [201] * 5, [one.text for one in made]
+        assert [one.status_code for one in made] == [201] * 6, [one.text for one in made]
         try:
             yield heard
         finally:
@@ -112,3 +118,51 @@ def assert_heard(heard: list[str], alerts: list[str], nights: Callable[[], None]
         if not missing():
             return
     raise AssertionError(f"{missing()} not heard: {heard}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_run_crashes_and_is_heard_while_one_that_is_silent_goes_on(
+    tmp_path: Path, prefect_url: str, heard: list[str]
+) -> None:
+    """Each sends its heartbeats every 30 s, and the silent one waits 240 s for its only answers."""
+    killed, silent = (Run(tmp_path / name, latency=240) for name in ("killed", "silent"))
+    try:
+        until(lambda: (killed.state(prefect_url), silent.state(prefect_url)) == ("Running", "Running"), 60)
+        time.sleep(1.5 * HEARTBEAT_SECONDS)  # not at its first heartbeat
+        killed.process.kill()
+        until(lambda: killed.state(prefect_url) == "Crashed", 140)
+        assert silent.state(prefect_url) == "Running", "it says nothing, but its heartbeats come"
+        until(lambda: any("a run failed" in one and "no heartbeat" in one for one in heard), 30)
+        assert silent.process.wait(300) == 0
+        until(lambda: silent.state(prefect_url) == "Completed", 30)
+    finally:
+        for run in (killed, silent):
+            run.process.kill()
+            run.process.wait()
+    assert len([one for one in heard if "no heartbeat" in one]) == 1
+
+
+class Run:
+    """An enrichment in a process of its own."""
+
+    def __init__(self, folder: Path, latency: int) -> None:
+        world, self._out = World(folder, 4), str(folder / "out")
+        words = ["enrich", world.spec, "--features", "red", "--oracle", f"simulated?latency={latency}&width=8"]
+        words += ["--out", self._out, "--store", str(folder / "store.sqlite")]
+        own = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
+        with (folder / "log").open("w") as log:
+            command = [sys.executable, "-m", "flows", *words]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ | own, stdout=log, stderr=log)
+
+    def state(self, url: str) -> str:
+        with SyncPrefectClient(url, auth_string=os.environ["PREFECT_API_AUTH_STRING"]) as client:
+            runs = [run for run in client.read_flow_runs(limit=200) if run.parameters["settings"]["out"] == self._out]
+        return str(runs[0].state_name) if runs else ""
+
+
+def until(happened: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(1)

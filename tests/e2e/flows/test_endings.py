@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_flow, nightly_flow
 from flows.enrich.rediscover import rediscover_flow
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.prefect_api.endings import BUDGET, DATASET_MISSING, SERVER_DOWN, TABLE_BUSY, WAITING
+from flows.prefect_api.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOWN, TABLE_BUSY, WAITING
 from flows.prefect_api.history import send_history
 from reports.run import TableBusy, locked
 from store import Store
+from store.errors import explained
+from store.ledger.answers import StoredAnswers
 from tasks import label_batch
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World
@@ -186,3 +189,23 @@ def test_a_server_that_dies_before_the_first_answer_is_down(
     server.answers_left = 2  # what it can do
     state = ended(enrich_flow, EnrichSettings.model_validate(given | places))
     assert (state.type.value, state.name) == (SERVER_DOWN.type, SERVER_DOWN.name)
+
+
+def test_a_full_disk_ends_the_run_at_once(
+    prefect_client: SyncPrefectClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the batch nor the night is tried again: nobody frees space in the minutes between."""
+
+    def fail(*_: Any) -> None:
+        raise explained("answers.sqlite", sqlite3.OperationalError("database or disk is full"))
+
+    monkeypatch.setattr(StoredAnswers, "record", fail)
+    monkeypatch.setattr(label_batch, "retry_delay_seconds", [0.01, 0.01])
+    flow = nightly_flow.with_options(retry_delay_seconds=0.1)
+    state = ended(flow, of_table(world, oracle="simulated?price=0.001"))
+    assert (state.type.value, state.name) == (MACHINE.type, MACHINE.name)
+    assert "free some space on its disk and run again" in (state.message or "")
+    assert "AwaitingRetry" not in [one.name for one in prefect_client.read_flow_run_states(run_of(state))]
+    log = logged(prefect_client, run_of(state), "ends as MachineFull")
+    assert "Traceback" not in log
+    assert "Retry" not in log, "as Prefect says of a batch"

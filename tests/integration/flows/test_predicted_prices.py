@@ -18,6 +18,8 @@ from flows.enrich.settings import EnrichSettings
 from models.oracle import MICRO
 from tests.support.growing_worlds import TellingWorld, night
 
+pytestmark = pytest.mark.usefixtures("sampling_number")
+
 ROWS, LABEL = 800, MICRO // 1000
 Printed = pytest.CaptureFixture[str]
 

@@ -52,6 +52,13 @@ def work_together(url: str, commands: Sequence[tuple[object, ...]]) -> list[Any]
         return results
 
 
+def test_the_sampling_number_of_a_scope_is_made_once_whoever_begins_it(store_url: str) -> None:
+    first, *others = work_together(store_url, [("number", f"process {n}", 40) for n in range(3)])
+    assert others == [first, first]
+    assert len(set(first)) == 40
+    assert all(len(number) == 32 for number in first)
+
+
 def test_reservations_started_together_admit_exactly_what_the_budget_holds(store_url: str) -> None:
     budget = 50 * PRICE
     granted = work_together(store_url, [("reserve", f"process {n}", 50, budget) for n in range(3)])

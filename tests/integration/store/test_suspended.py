@@ -21,22 +21,22 @@ SUSPENDED = """
 import json, os, signal, sys
 from store import Store
 import store.connection, store.ledger.claims
-from store.ledger.books import locked_balance
+from store.ledger.books import locked_budget
 from tests.support.store_steps import begin, claim
 store.connection.LIMITS["idle_in_transaction_session_timeout"] = "1s"
 opened = Store.open(sys.argv[1], patience=0.5)
 begin(opened, "run-1")
 times = []
 
-def lock_and_stop(connection, scope):
-    balance = locked_balance(connection, scope)
+def lock_and_stop(connection, scope, period):
+    balance = locked_budget(connection, scope, period)
     times.append(1)
     if len(times) == 1:
         print("locked", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
     return balance
 
-store.ledger.claims.locked_balance = lock_and_stop
+store.ledger.claims.locked_budget = lock_and_stop
 granted = claim(opened, ["a", "b"], owner="suspended").granted
 print(json.dumps({"granted": granted, "tries": len(times)}), flush=True)
 """

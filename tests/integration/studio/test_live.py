@@ -42,7 +42,7 @@ def test_what_is_shown_is_what_the_run_did(world: World, studio: StudioSite) -> 
     run = Run(world.folder.parent / "runs" / "one")
     editor, key = studio.staff("Ann", "editor"), studio.key(run)
     *events, over = seen(editor, key)
-    assert over == {"finished": True, "runs": False}
+    assert over == {"finished": True, "runs": False, "state": "ended"}
     assert events[0]["kind"] == "begun"
     assert "settings" not in events[0], "paths of the machine stay here"
     answers = [one for one in events if one["kind"] == "answer"]
@@ -133,7 +133,7 @@ def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, st
         discovered(settings(world), {4: kill})
     key_folder = world.folder.parent / "runs" / "one"
     editor, key = studio.staff("Ann", "editor"), key_of(key_folder.resolve())
-    assert seen(editor, key)[-1] == {"finished": False, "runs": False}
+    assert seen(editor, key)[-1] == {"finished": False, "runs": False, "state": "not running"}
     discovered(settings(world))
     answers = [one["number"] for one in seen(editor, key) if one.get("kind") == "answer"]
     assert answers == list(range(1, 7))

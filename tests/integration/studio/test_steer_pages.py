@@ -100,7 +100,7 @@ def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, 
 
 def test_examples_are_found_by_their_ids_and_texts_among_those_compared(world: World, studio: StudioSite) -> None:
     editor = studio.staff("Ann", "editor")
-    with held(world, elicit_on=10) as (folder, key):
+    with held(world, elicit_on=10, budget="1") as (folder, key):
         found = editor.get(f"/live/{key}/examples").json()
         assert found["total"] == len(found["examples"]) == 10
         one = found["examples"][0]
@@ -121,7 +121,7 @@ def test_examples_are_found_by_their_ids_and_texts_among_those_compared(world: W
 
 
 def test_wishes_are_taken_while_a_run_lies_dead_and_not_once_it_is_finished(world: World, studio: StudioSite) -> None:
-    chosen, editor = settings(world), studio.staff("Ann", "editor")
+    chosen, editor = settings(world, budget="1"), studio.staff("Ann", "editor")
     folder = Path(str(chosen.out))
     with pytest.raises(Killed):
         discovered(chosen, {3: kill})

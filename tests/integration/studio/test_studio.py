@@ -10,6 +10,7 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from flows.reviewing.page import PageSettings
@@ -260,16 +261,16 @@ def test_what_must_be_asked_again_has_its_price_before_it_is_asked(store: Store,
     run = discovered(World(tmp_path / "runs", 12))
     name = str(run.features["name"][0])
     with running_studio(store, tmp_path / "runs") as site:
-        editor, key = site.staff("Ann", "editor"), site.key(run)
-        editor.get(f"/runs/{key}")
+        owner, key = site.staff("Olga", "admin"), site.key(run)
+        owner.get(f"/runs/{key}")
         command = {"action": "define", "name": name, "definition": "as the table says", "seen": "0"}
-        shown = editor.post(f"/runs/{key}/change", command)
-        editor.page = shown.text
+        shown = owner.post(f"/runs/{key}/change", command)
+        owner.page = shown.text
         assert "36 questions and <em>$0.0360</em> at most" in shown.text
-        too_little = editor.post(f"/runs/{key}/change", command | {"confirmed": "1", "budget": "0.001"})
+        too_little = owner.post(f"/runs/{key}/change", command | {"confirmed": "1", "budget": "0.001"})
         assert too_little.status_code == 422
         assert "raise --budget" in too_little.text
-        assert editor.post(f"/runs/{key}/change", command | {"confirmed": "1", "budget": "0.0361"}).status_code == 303
+        assert owner.post(f"/runs/{key}/change", command | {"confirmed": "1", "budget": "0.0361"}).status_code == 303
     assert read_log(run.folder)[0].cost_usd > 0
 
 
@@ -321,3 +322,29 @@ def test_a_page_counts_the_changes_that_it_shows_and_no_later_ones(run: Run) -> 
     record_change(run, change)  # by somebody else, before the page is drawn
     assert opened.changes == 0, "an edit made on this page is stale, and is refused as such"
     assert OpenRun("faces", run.folder).changes == 1
+
+
+def test_a_doubtful_feature_is_marked_and_neither_counted_nor_exported(site: StudioSite, run: Run) -> None:
+    counted, table = run.findings.counting, pd.read_csv(run.folder / "features.csv", keep_default_na=False)
+    assert all(run.findings.marks[-1])
+    table["consistent"] = [True] * (len(table) - 1) + [False]
+    table.to_csv(run.folder / "features.csv", index=False)
+    editor = site.staff("Ann", "editor")
+    editor.get(f"/runs/{site.key(run)}")
+    assert f"{counted - 1} interesting and distinct" in editor.page
+    assert editor.page.count("doubtful: its own question contradicts it") == 1
+    assert "without 1 doubtful feature" in editor.page
+
+
+def test_marks_that_were_judged_on_a_sample_say_so(site: StudioSite, run: Run) -> None:
+    path = run.folder / "run.json"
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    ids = run.findings.ids[:20]
+    summary["dataset"] |= {"compared": len(ids), "compared_ids": ids}
+    path.write_text(json.dumps(summary), encoding="utf-8")
+    editor = site.staff("Ann", "editor")
+    editor.get(f"/runs/{site.key(run)}")
+    assert editor.page.count("of 20 sampled have it</li>") == len(run.findings.found)
+    assert (
+        f"{Run(run.folder).findings.counting} interesting and distinct, judged by labels of 20 sampled" in editor.page
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -59,11 +61,25 @@ def test_a_table_shows_columns_nights_costs_and_what_its_contract_refused(site: 
     nights = re.findall(r'<tr><td class="when">(\d{4}-\d\d-\d\d \d\d:\d\d)</td>(.*?)</tr>', editor.page, re.DOTALL)
     rows = [words(rest) for _, rest in nights]
     assert [one.split()[0] for one in rows] == ["–", "2", "1"]
-    assert "not as expected" in rows[0]
+    assert "not as expected red: " in rows[0]
+    assert "at most 0 is expected" in rows[0], "what is to be done stands with the night"
     assert "$0.0180" in rows[1]  # 6 rows of three features at a tenth of a cent
     assert "$0.0600" in rows[2]
     assert "of all nights in this store" in page
     assert "Enrich again" not in page, "only the owner starts anything"
+
+
+def test_a_night_that_was_killed_is_shown_with_what_to_do(site: StudioSite, world: World) -> None:
+    begin = (
+        "import os, sys; from store import Job, Store; Store.open(sys.argv[1]).runs.begin('killed', 's', name='out', "
+        "flow='enrich', dataset='d', oracle='o', settings={}, job=Job(sys.argv[2])); os._exit(9)"
+    )
+    out = (world.folder / "out").resolve()
+    subprocess.run([sys.executable, "-c", begin, str(world.folder / "store.sqlite"), str(out)], check=False)
+    editor = site.staff("Ann", "editor")
+    page = words(editor.get(f"/tables/{key_of(out)}").text)
+    assert "killed its process is gone; run it again: answers that have arrived are not paid for again" in page
+    assert '<td class="bad">killed</td>' in editor.page
 
 
 def test_a_link_by_the_name_of_a_table_finds_it(site: StudioSite, world: World) -> None:

@@ -43,6 +43,7 @@ class Abilities:
     context: int = 100_000  # tokens
     chatty: bool = False  # wraps its JSON in prose
     reasoning: int = 0  # tokens thought before every answer
+    overcharge: int = 1  # times the tokens of a question are charged
     cached: float = 0.0  # share of the prompt said to be cached
     latency: float = 0.0
     forbidden: str = ""  # a word for which the server declines the request
@@ -271,6 +272,8 @@ class FakeOpenAI:
             message = f"This model's maximum context length is {able.context} tokens, you asked for {given}"
             raise Rejected(400, message, "context_length_exceeded")
         written = len(content) // 4 + 1 + able.reasoning if spelling == "chat" else 0
+        if "Say hello." not in prompt and "Hello!" not in prompt:
+            given, written = given * able.overcharge, written * able.overcharge
         names = ("prompt", "completion") if spelling == "chat" else ("input", "output")
         return {
             f"{names[0]}_tokens": given,

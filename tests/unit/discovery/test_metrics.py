@@ -57,6 +57,8 @@ def test_a_complement_is_distinct_and_a_near_copy_is_not() -> None:
 def test_a_feature_is_compared_with_the_kept_ones_only() -> None:
     chain = np.stack([first(50, 100), first(55, 100), first(60, 100), first(2, 100), first(10, 100)])
     assert interesting_and_distinct(chain) == [True, False, True, False, True]
+    doubted = interesting_and_distinct(chain, doubtful=[True, False, False, False, False])
+    assert doubted == [False, True, False, False, True], "nor does a doubtful feature keep another from counting"
 
 
 def naive_g(matrix: LabelMatrix) -> float:

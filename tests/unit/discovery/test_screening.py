@@ -52,6 +52,18 @@ def test_of_all_orders_no_larger_share_loses_a_feature_that_only_just_counts(n: 
     assert 0 < lost / len(orders) <= LOOK_ERROR
 
 
+def test_a_look_stops_what_is_rarer_than_the_run_wants() -> None:
+    def stops(difference: float) -> list[tuple[int, int]]:
+        return [(stage.size, stage.few) for stage in screening_stages(40, difference=difference)]
+
+    orders = [*combinations(range(40), 2)]  # the places of the two examples that have it: a twentieth
+    lost = {
+        wanted: sum(any(sum(place < size for place in order) <= few for size, few in stops(wanted)) for order in orders)
+        for wanted in (0.05, 0.1)
+    }
+    assert lost[0.05] / len(orders) <= LOOK_ERROR < lost[0.1] / len(orders)
+
+
 @pytest.mark.parametrize(("n", "share"), [(100, 0.25), (1000, 0.18)])
 def test_a_feature_that_counts_by_more_is_hardly_ever_lost(n: int, share: float) -> None:
     rng = np.random.default_rng(n)

@@ -15,7 +15,7 @@ from models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost,
 from reports.enrichment import ContractViolated
 from reports.run import RunError, TableBusy
 from sources import DatasetError, DatasetMissing
-from store import StoreUnavailable
+from store import StoreFull, StoreUnavailable
 from tasks.ask import without_tracebacks
 
 ROOT = Path(__file__).parents[3]
@@ -55,6 +55,7 @@ def test_no_two_endings_are_worded_alike() -> None:
         (ContractViolated("3 rows"), "ContractViolated"),
         (RunError("damaged"), "BadInput"),
         (StoreUnavailable("locked"), "StoreUnavailable"),
+        (StoreFull("its disk is full"), "MachineFull"),
         (UsageError("--votes"), "BadInput"),
         (ValueError("a defect"), "Failed"),
     ],

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from flows.api import enrich
 from flows.discover.flow import discover
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich
 from flows.enrich.settings import EnrichSettings
 from flows.progress import SILENT, display_for_python
 from tests.support.api_stub import PLACE, stub
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize(("function", "model"), [(discover, DiscoverSettings), (enrich, EnrichSettings)])
 def test_help_lists_every_setting_with_its_type_and_meaning(function: object, model: type[DiscoverSettings]) -> None:
     signature = inspect.signature(function)  # type: ignore[arg-type]
-    assert list(signature.parameters) == list(model.model_fields)
+    assert list(signature.parameters) == [*model.model_fields, "yes"]
     assert signature.parameters["votes"].default == 1
     assert signature.parameters["votes"].annotation is int
     assert "Annotated" not in str(signature)

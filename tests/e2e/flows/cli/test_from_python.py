@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from flows.discover.flow import discover
 from flows.errors import UsageError
 from models.oracle import MICRO
 from reports import Run
+from tests.support.fake_openai import CHAT, FakeOpenAI
 
 FACES = str(Path(__file__).parents[4] / "datasets" / "faces")
 
@@ -76,3 +79,46 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
         assert "likely" in str(expected)
     with pytest.raises(UsageError, match="'export' costs nothing"):
         api.estimate(api.export, run)
+
+
+@pytest.mark.parametrize(
+    ("command", "settings"),
+    [
+        (api.discover, {"oracle": "{}", "queries": 2}),
+        (api.enrich, {"oracle": "{}", "features": "cat: A cat."}),
+        (api.compare, {"oracles": ("simulated", "{}"), "features": "cat: A cat.", "comparisons": 0}),
+        (api.rediscover, {"oracle": "{}", "table": "enriched", "queries": 2}),
+    ],
+    ids=["discover", "enrich", "compare", "rediscover"],
+)
+def test_what_costs_money_is_refused_without_a_budget_or_a_yes(
+    command: Callable[..., Any],
+    settings: dict[str, Any],
+    server: FakeOpenAI,
+    dataset: Path,
+    prefect_url: str,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    paid = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60"
+    (tmp_path / "truth.csv").write_text("id,cat\n" + "".join(f"t{row},{row % 2}\n" for row in range(16)))
+    settings = {name: _with_oracle(value, paid) for name, value in settings.items()}
+    settings |= {"store": str(tmp_path / "s.sqlite")}
+    if command is api.rediscover:
+        settings["table"] = tmp_path / "enriched"
+        api.enrich(str(dataset), features="cat: A cat.", oracle="simulated", out=settings["table"])
+    else:
+        settings["out"] = str(tmp_path / "out")
+    with pytest.raises(UsageError) as refused:
+        command(str(dataset), **settings)
+    line = str(refused.value)
+    assert re.search(r"will likely cost \d+\.\d+ USD, at most \d+\.\d+ USD: give budget=USD, or yes=True", line), line
+    assert "\n" not in line
+    assert server.count(CHAT) == 0
+    command(str(dataset), **settings, yes=True)
+    assert server.count(CHAT) > 0
+
+
+def _with_oracle(value: Any, paid: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_with_oracle(part, paid) for part in value)
+    return paid if value == "{}" else value

@@ -14,10 +14,10 @@ import pytest
 from pydantic import SecretStr
 
 from flows.__main__ import main
+from flows.api import enrich
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich
 from flows.prefect_api import connection
 from flows.prefect_api.servers import LocalServer
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left

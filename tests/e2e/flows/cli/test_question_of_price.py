@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.money import agreed_budget
-from flows.cli.options import Paying
+from flows.cli.money import ask_on_terminal
 from flows.cli.terminal import terminal_display
 from flows.errors import UsageError
-from flows.estimate import Estimate
+from flows.estimate import Estimate, agreed_budget
 from tests.support.fake_openai import CHAT, FakeOpenAI
 
 SECONDS = 60
@@ -80,9 +79,9 @@ def test_who_says_yes_gets_the_highest_price_as_a_budget(typed: bytes, monkeypat
             agreed_budget,
             lambda: expected,
             budget=None,
-            paying=Paying(),
-            display=terminal_display(),
             oracles=["openai:gpt-4o-mini"],
+            agree=ask_on_terminal(yes=False, display=terminal_display()),
+            display=terminal_display(),
         )
         if typed == b"\n":
             with pytest.raises(UsageError, match="nothing was asked or spent"):

@@ -92,9 +92,15 @@ def test_everything_that_is_reported_agrees(
     table, labels, summary = pd.read_csv(run.folder / "features.csv"), run.labels, run.summary
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert len(table) == summary.features > 0
-    counted = int((table["interesting"] & table["distinct"]).sum())
+    counted = int((table["interesting"] & table["distinct"] & table["consistent"]).sum())
+    assert summary.doubtful == list(table[~table["consistent"]]["name"])
+    lines = [line for line in printed.splitlines() if "not counted, and left out of exports" in line]
+    assert len(lines) == bool(summary.doubtful)
+    assert all(name in lines[0] for name in summary.doubtful)
     assert f"{counted} interesting and distinct" in printed
-    assert f'<dd class="small">{counted} interesting and distinct</dd>' in page
+    judged = f", judged by labels {summary.of_sampled}" if summary.dataset.compared < summary.dataset.examples else ""
+    assert f'<dd class="small">{counted} interesting and distinct{judged}</dd>' in page
+    assert (f"(both of {summary.dataset.compared} sampled)" in printed) == bool(judged)
     assert summary.interesting_distinct == counted
     rows: list[Any] = list(table.itertuples())
     for row in rows:

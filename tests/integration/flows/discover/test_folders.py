@@ -166,7 +166,7 @@ def test_default_names_of_comparisons_too(world: World) -> None:
 def test_what_a_run_tells_of_itself_is_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """An equal run that ends at the same time writes the same folder, with a cost of its own."""
     store = str(world.folder / "store.sqlite")
-    given: dict[str, Any] = {"oracle": "simulated?price=0.001", "queries": 4, "store": store}
+    given: dict[str, Any] = {"oracle": "simulated?price=0.001", "queries": 4, "budget": "1", "store": store}
     out = str(world.folder / "run")
     report = Run.report
 

@@ -20,6 +20,8 @@ from reports.run import RunError
 from sources import load_dataset
 from tests.support.growing_worlds import TellingWorld
 
+pytestmark = pytest.mark.usefixtures("sampling_number")
+
 ROWS = 900
 
 

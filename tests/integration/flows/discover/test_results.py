@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from flows.discover.flow import _discover, run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api.history import History
-from models import AnswersUnusable
+from models import MICRO, AnswersUnusable
 from reports import Run
 from reports.export.card import card_of
 from reports.export.content import ExportContent
@@ -78,10 +79,66 @@ def test_the_terminal_counts_as_features_csv_does(
     printed = capsys.readouterr().out
     row = pd.read_csv(tmp_path / "run" / "features.csv").iloc[0]
     assert f" {row.positives}/101 " in printed
-    assert "1 feature, 1 interesting and distinct, from 1 query;" in printed
+    assert "1 feature, 1 interesting and distinct, from 1 query; g " in printed
+    assert " (both of 60 sampled); stopped because of queries" in printed
     assert "102 questions asked, 0 from the store, 0.1020 USD; this run in all 0.1020 USD" in printed
     assert main(command) == 0
     assert "0 questions asked, 102 from the store, 0.0000 USD; this run in all 0.1020 USD" in capsys.readouterr().out
+
+
+def test_what_is_judged_on_a_sample_says_so_beside_counts_of_all_examples(subset: Run) -> None:
+    table, labels = pd.read_csv(subset.folder / "features.csv"), subset.labels
+    sampled = labels.loc[subset.summary.dataset.compared_ids or []]
+    assert table["sampled"].tolist() == [60] * len(table)
+    assert table["sampled_positives"].tolist() == [sampled[name].sum() for name in table["name"]]
+    assert table["interesting"].tolist() == table["sampled_positives"].between(6, 54).tolist()
+    exported = subset.findings.feature_table()
+    for column in ("positives", "labelled", "sampled_positives", "sampled", "interesting", "distinct"):
+        assert exported[column].tolist() == table[column].tolist()
+    cards = {card["found"].name: card["marks"] for card in page_context(subset, None)["cards"]}
+    for row in table.itertuples():
+        judged = "interesting" if row.interesting else "rare or nearly always"
+        words = [mark for _, mark in cards[str(row.name)]]
+        assert f"{judged}: {row.sampled_positives} of 60 sampled have it" in words
+    page = subset.report().path.read_text(encoding="utf-8")
+    assert (
+        f"{subset.summary.interesting_distinct} interesting and distinct, judged by labels of 60 sampled</dd>" in page
+    )
+    assert "share of 60 sampled an example cannot be told from" in page
+
+
+def test_where_all_examples_are_compared_nothing_is_said_of_a_sample(tmp_path: Path) -> None:
+    run = discovered(tmp_path, queries=3)
+    assert "sampled" not in str([card["marks"] for card in page_context(run, None)["cards"]])
+    assert "sampled" not in run.report().path.read_text(encoding="utf-8").split("<script", maxsplit=1)[0]
+
+
+def test_the_share_from_which_a_feature_is_interesting_is_a_setting_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_prefect(monkeypatch)
+    command = ["discover", ZOO, "--oracle", "simulated", "--queries", "30", "--seed", "1", "--rare", "0.05"]
+    command += ["--out", str(tmp_path / "run"), "--store", str(tmp_path / "s.sqlite")]
+    assert main(command) == 0
+    run, printed = Run(tmp_path / "run"), capsys.readouterr().out
+    table = pd.read_csv(run.folder / "features.csv")
+    assert run.summary.settings["rare"] == 0.05
+    shares = table["positives"] / 101
+    assert table["interesting"].tolist() == shares.between(0.05, 0.95).tolist()
+    assert (table["interesting"] & ~shares.between(0.1, 0.9)).any()
+    marks = interest_and_distinctness(run.findings.matrix, 0.05)
+    assert list(zip(table["interesting"], table["distinct"], strict=True)) == marks == run.findings.marks
+    counting = sum(all(both) for both in marks)
+    assert counting > sum(all(both) for both in interest_and_distinctness(run.findings.matrix))
+    assert run.summary.interesting_distinct == run.findings.counting == counting
+    assert f"{counting} interesting and distinct (--rare 0.05), from 30 queries" in printed
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "at least 5&nbsp;% of the examples have it" in page
+    assert f'<dd class="small">{counting} interesting and distinct</dd>' in page
+    assert main(["export", str(run.folder), "--to", "features", "--only", "interesting,distinct"]) == 0
+    assert len(pd.read_csv(run.folder / "export" / "features.csv")) == counting
+    assert main([*command[:-6], "--rare", "0.7"]) == 2
+    assert "--rare" in capsys.readouterr().err
 
 
 def test_distinct_is_what_the_documentation_says(tmp_path: Path) -> None:
@@ -169,3 +226,35 @@ def test_from_python_a_run_without_usable_answers_raises_once_its_folder_is_writ
     with pytest.raises(AnswersUnusable, match="3 of 3 answers could not be used"):
         _discover(prepared, lost())
     assert Run(tmp_path / "run").summary.features == 0
+
+
+def test_answers_that_another_run_has_paid_cost_nothing_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the books: the second run asks what the first one asked, and more."""
+    without_prefect(monkeypatch)
+    store = tmp_path / "s.sqlite"
+
+    def run(name: str, *more: str) -> tuple[Run, str]:
+        command = ["discover", ZOO, "--oracle", "simulated?price=0.001", "--queries", "4", "--budget", "5", *more]
+        assert main([*command, "--out", str(tmp_path / name), "--store", str(store)]) == 0
+        return Run(tmp_path / name), capsys.readouterr().out
+
+    run("first")
+    second, printed = run("second", "--votes", "3")
+    with Store.open(str(store)) as opened:
+        booked = opened.costs.totals(second.summary.run_id)
+        kinds = {line.kind: line.paid / MICRO for line in opened.costs.lines(second.summary.run_id)}
+    assert booked.cached_calls > 300, "the first vote on every label is stored"
+    assert pd.read_csv(second.folder / "features.csv")["cost_usd"].sum() == pytest.approx(booked.paid / MICRO)
+    usd = second.summary.booked_usd
+    assert sum(usd.values()) == pytest.approx(booked.paid / MICRO)
+    assert usd["labels"] == pytest.approx(kinds["label"])
+    assert second.findings.feature_table()["cost_usd"].sum() == pytest.approx(booked.paid / MICRO)
+    assert page_context(second, None)["history"].usd[-1] == pytest.approx(booked.paid / MICRO)
+    in_all = f"{booked.paid / MICRO:.4f} USD"
+    assert re.search(
+        rf", {in_all}; this run in all {in_all}: (questions .*, )?labels {kinds['label']:.4f} USD\n", printed
+    )
+    again, _ = run("second", "--votes", "3")
+    assert again.features.equals(second.features), "resuming is running again"

@@ -58,8 +58,10 @@ def test_a_wordy_model_is_asked_and_its_duplicates_are_neither_labelled_in_full_
     listed = run.findings.feature_table()["cost_usd"].sum()
     assert listed == pytest.approx(table["cost_usd"].sum()), "what it took to tell them apart is read back"
     assert summary.same.usd > 0
-    marks = [interesting and distinct for interesting, distinct in run.findings.marks]
-    assert sum(marks) == summary.interesting_distinct == int((table["interesting"] & table["distinct"]).sum())
+    counted = table["interesting"] & table["distinct"] & table["consistent"]
+    assert run.findings.counting == summary.interesting_distinct == int(counted.sum())
+    assert summary.doubtful == list(table[~table["consistent"]]["name"]) != [], "a wordy model gives doubtful features"
+    assert list(zip(table["interesting"], table["distinct"], strict=True)) == run.findings.marks
     kinds = [json.loads(line)["question"]["kind"] for line in (run.folder / "answers.jsonl").read_text().splitlines()]
     assert kinds.count("same") == summary.same.asked
     with Store.open(str(tmp_path / "store.sqlite")) as store:

@@ -24,6 +24,8 @@ from store import Store
 from tests.support.growing_worlds import TellingWorld, World, night, table
 from tests.support.slow import slow
 
+pytestmark = pytest.mark.usefixtures("sampling_number")
+
 ERRING = "simulated?flip=0.2&refuse=0.15"
 OF_THE_MOMENT = {"seconds", "finished_at"}
 Written = dict[str, pd.DataFrame | dict[str, Any]]

@@ -18,6 +18,8 @@ from flows.enrich import summary as written_summary
 from reports.enrichment import CorrectedCell
 from tests.support.growing_worlds import TellingWorld, World, night, table
 
+pytestmark = pytest.mark.usefixtures("sampling_number")
+
 PAGE = Path(__file__).parents[4] / "docs" / "enrich.md"
 RECIPES = re.findall(r"^```(sql|python)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 

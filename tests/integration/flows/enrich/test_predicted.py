@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
+from flows.enrich import predict
 from flows.enrich.summary import EnrichSummary
 from models import Recorded
+from models.predicted import pool
+from sources import Example
 from tests.support.growing_worlds import TellingWorld, World, night, table
+
+pytestmark = pytest.mark.usefixtures("sampling_number")
 
 ROWS = 800
 
@@ -93,6 +100,47 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
     assert resumed["predictions"] == undisturbed["predictions"]
     other = pd.read_parquet(tmp_path / "other" / "labels.parquet").set_index("id")
     pd.testing.assert_frame_equal(table(world), other)
+
+
+@pytest.mark.parametrize("number", ["2", "3", "4"])
+def test_whoever_knows_seed_and_data_cannot_place_what_disagrees_behind_the_sample(
+    world: TellingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    """Of what a run of the same data and seed predicts elsewhere, 40 % of the truth is turned over."""
+    night(world, agree=0.9, out=str(tmp_path / "theirs"), store=str(tmp_path / "theirs.sqlite"))
+    theirs, true = pd.read_parquet(tmp_path / "theirs" / "labels.parquet").set_index("id"), truth(world)
+    behind = theirs.filter(like="(predicted in)").notna().any(axis=1)
+    bad = true.index[behind & (np.random.default_rng(0).random(len(true)) < 0.4)]
+    true.loc[bad] = 1 - true.loc[bad]
+    true.reset_index().to_csv(world.folder / "truth.csv", index=False)
+    monkeypatch.setattr("store.ledger.runs.new_sampling_number", lambda: number)
+    summary = night(world, agree=0.9)
+    for one in summary["certificates"]:
+        here = predicted(world, one["feature"])
+        assert not here.any() or (table(world)[one["feature"]] == true[one["feature"]])[here].mean() >= 0.9
+
+
+def test_a_partial_table_is_completed_with_the_order_of_the_run_that_left_it(
+    world: TellingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two groups of examples that lack different features: the budget ends while the second one is asked."""
+    numbers = iter("1234")
+    monkeypatch.setattr("store.ledger.runs.new_sampling_number", lambda: next(numbers))
+    drawn = list[str]()
+
+    def random_order(examples: Sequence[Example], seed: int, number: str) -> NDArray[np.intp]:
+        drawn.append(number)
+        return pool.random_order(examples, seed, number)
+
+    monkeypatch.setattr(predict, "random_order", random_order)
+    night(world, agree=0.9, features="red: It is red.", uncertified="ask")
+    world.add(700)
+    both = "red: It is red.; round: It is round."
+    stopped = night(world, agree=0.9, features=both, backfill=True, budget="0.65")
+    assert (stopped["stopped_because"], stopped["version"]) == ("budget", 2)
+    done = night(world, agree=0.9, features=both, backfill=True)
+    assert (done["stopped_because"], done["version"]) == ("done", 3)
+    assert drawn == ["1", "2", "2", "2"], "one number per night, and that of the night that is resumed"
 
 
 def test_a_budget_that_runs_out_leaves_the_answers_and_the_next_run_goes_on(world: TellingWorld) -> None:

@@ -4,11 +4,12 @@ collected, and it is booked once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable
+from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable, Overcharged
 from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
 from store import Store
 from store.ledger import end_all_claims
@@ -164,3 +165,25 @@ def test_a_labeller_of_a_mixed_crowd_that_answers_by_batches_is_collected_too(be
     with bench.oracle() as oracle:
         mixed = MixedCrowd(crowd, oracle, None, Mixture())
         is_collected(bench, list(RecordedCrowd(mixed, lambda one: bench.recorded(one, 1)).ask(QUESTIONS)))
+
+
+def test_after_a_batch_that_was_charged_above_its_bound_no_further_one_is_sent(bench: BatchBench) -> None:
+    bench.server.abilities = replace(bench.server.abilities, overcharge=40)
+    with pytest.raises(AnswersPending):
+        bench.ask(QUESTIONS[:24], budget=10**6)
+    bench.server.batches.finish()
+    with bench.oracle() as oracle:
+        recorded = bench.recorded(oracle, 10**6)
+        assert len(list(recorded.ask(QUESTIONS[:24]))) == 24
+        with pytest.raises(Overcharged, match="look at the provider's bill"):
+            list(recorded.ask(QUESTIONS))
+    assert len(bench.server.batches.made) == 1
+    assert bench.books() == (bench.charged, bench.charged)
+    with pytest.raises(AnswersPending):
+        bench.ask(QUESTIONS, budget=10**6)
+    assert len(bench.server.batches.made) == 2
+    booked, _ = bench.books()
+    bench.server.batches.finish()
+    assert len(bench.ask(QUESTIONS, budget=10**6)) == len(QUESTIONS)
+    assert bench.books() == (bench.charged, bench.charged)
+    assert bench.charged <= booked

@@ -118,7 +118,7 @@ def test_marks_choose_features(texts: Path, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", str(texts), ids, ["odd", "uneven", "first", "early"], matrix, divided=0)
 
     def names(**chosen: list[str]) -> list[str]:
-        export_run(run, ["tidy-parquet"], None, tmp_path / "out", **chosen)
+        export_run(run, ["tidy-parquet"], None, tmp_path / "out", say=lambda _: None, **chosen)
         return list(dict.fromkeys(pd.read_parquet(tmp_path / "out" / "tidy.parquet")["feature"]))
 
     assert names() == ["odd", "uneven", "first", "early"]
@@ -129,8 +129,53 @@ def test_marks_choose_features(texts: Path, tmp_path: Path) -> None:
     table["consistent"] = [True, True, True, False]
     table.to_csv(run.folder / "features.csv", index=False)
     run = Run(run.folder)
+    assert names() == ["odd", "uneven", "first"]
+    assert names(with_=["doubtful"]) == ["odd", "uneven", "first", "early"]
+    assert names(only=["interesting"], with_=["doubtful"]) == ["odd", "uneven", "early"]
     assert names(without=["doubtful", "duplicates"]) == ["odd", "first"]
+    with pytest.raises(RunError, match="--with 'divided' is no mark"):
+        names(with_=["divided"])
     with pytest.raises(RunError, match="--only 'pretty' is no mark"):
         names(only=["pretty"])
     with pytest.raises(RunError, match="--without 'distinct' is no mark"):
         names(without=["distinct"])
+
+
+def test_no_format_holds_a_doubtful_feature_unless_it_is_asked_for(pictures: Path, tmp_path: Path) -> None:
+    ids = [example.id for example in load_dataset(str(pictures)).examples]
+    names = ["plain one", "xyzzyfeature"]
+    matrix = random_matrix(2, len(ids), unknown=0)
+    run = make_run(tmp_path / "run", str(pictures), ids, names, matrix, divided=0)
+    table = pd.read_csv(run.folder / "features.csv", keep_default_na=False)
+    table["consistent"] = [True, False]
+    table.to_csv(run.folder / "features.csv", index=False)
+    run, dataset = Run(run.folder), load_dataset(str(pictures))
+
+    def holding(**chosen: list[str]) -> tuple[set[str], list[str]]:
+        said: list[str] = []
+        out = tmp_path / f"out{len(chosen)}"
+        paths = export_run(run, list(FORMATS), dataset, out, **chosen, say=said.append)
+        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+        found = {str(file.relative_to(out)) for file in files if _mentions(file, "xyzzyfeature")}
+        assert any(_mentions(file, "plain one") for file in files)
+        return found, said
+
+    left, said = holding()
+    cards = {name for name in left if name.endswith("README.md")}
+    assert left - cards == {"doubtful.csv"}, "the list of labels to put right has them"
+    assert all("1 doubtful feature, contradicted" in (tmp_path / "out0" / card).read_text() for card in cards)
+    assert len(cards) >= 2
+    assert said == [
+        "1 doubtful feature, contradicted by the labels of the examples asked about: xyzzyfeature; left out of this "
+        "export, unless it has --with doubtful"
+    ]
+    everything, said = holding(with_=["doubtful"])
+    assert {"wide.parquet", "wide.csv", "tidy.csv", "labels.jsonl", "features.csv", "tree.json"} <= everything
+    assert not said
+
+
+def _mentions(file: Path, word: str) -> bool:
+    if file.suffix == ".parquet":
+        table = pd.read_parquet(file)
+        return word in table.columns or ("feature" in table and word in set(table["feature"]))
+    return word.encode() in file.read_bytes()

@@ -48,6 +48,8 @@ def test_money_is_drawn_only_where_answers_cost_something(tmp_path: Path, texts:
     free = written(make_run(tmp_path / "free", texts, IDS, ["a", "b"], random_matrix(2, 30)))
     paid = written(make_run(tmp_path / "paid", texts, IDS, ["a", "b"], random_matrix(2, 30), price=1000))
     assert "US dollars" not in free
+    assert re.search(r"\d+ questions? asked</dd>", free)
+    assert "questions paid" not in free, "labels that cost nothing are not paid"
     assert "Features against US dollars" in paid
     assert "g against US dollars" in paid
 
@@ -60,16 +62,27 @@ def test_the_cost_is_what_the_answers_cost_also_when_a_repetition_paid_nothing(t
     assert "$0.00 by the last call" in page
 
 
-def test_a_feature_that_contradicts_its_question_or_divides_its_voters_is_doubtful(tmp_path: Path, texts: str) -> None:
+def test_a_feature_that_its_question_contradicts_is_doubtful_and_one_of_doubtful_labels_divided(
+    tmp_path: Path, texts: str
+) -> None:
     run = make_run(tmp_path / "run", texts, IDS, ["sure", "divided"], random_matrix(2, 30, unknown=0), divided=0.0)
     assert [found.is_doubtful for found in run.findings.found] == [False, False]
     divided = make_run(tmp_path / "other", texts, IDS, ["divided"], random_matrix(1, 30), divided=0.5)
-    assert divided.findings.found[0].is_doubtful
+    assert divided.findings.found[0].is_divided
+    assert not divided.findings.found[0].is_doubtful
+    assert f'<dd class="small">{run.findings.counting} interesting and distinct</dd>' in written(run)
+    assert run.findings.counting == 2
     table = pd.read_csv(run.folder / "features.csv")
     table["consistent"] = [True, False]
     table.to_csv(run.folder / "features.csv", index=False)
     assert [found.is_doubtful for found in Run(run.folder).findings.found] == [False, True]
-    assert "its own question contradicts it" in written(Run(run.folder))
+    page = written(Run(run.folder))
+    assert "its own question contradicts it" in page
+    assert '<dd class="small">1 interesting and distinct</dd>' in page
+    assert (
+        "1 doubtful feature, contradicted by the labels of the examples asked about: divided; not counted, and left "
+        "out of exports" in page
+    )
 
 
 def test_rows_left_out_of_the_data_set_are_reported_with_their_reason(tmp_path: Path, texts: str) -> None:

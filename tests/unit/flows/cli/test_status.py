@@ -13,7 +13,7 @@ from flows.cli.errors import explain
 from flows.errors import UsageError
 from models import OracleUnavailable, ServerAway
 from reports.run import RunError
-from store import DamagedStore, StoreError, StoreUnavailable
+from store import DamagedStore, StoreError, StoreFull, StoreUnavailable
 from store.errors import explained
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "runs/faces/labels.csv")
@@ -60,8 +60,8 @@ def test_the_status_is_that_of_the_cause(error: Exception, status: int, says: st
 @pytest.mark.parametrize(
     ("message", "kind"),
     [
-        ("database or disk is full", StoreUnavailable),
-        ("could not extend file: No space left on device", StoreUnavailable),
+        ("database or disk is full", StoreFull),
+        ("could not extend file: No space left on device", StoreFull),
         ("database is locked", StoreUnavailable),
         ("canceling statement due to lock timeout", StoreUnavailable),
         ("disk I/O error", StoreUnavailable),

@@ -40,6 +40,18 @@ def test_labels_of_an_unerring_crowd_are_the_truth() -> None:
         assert finding.consistent
 
 
+def test_labels_that_contradict_the_question_make_a_feature_doubtful_and_missing_ones_do_not() -> None:
+    progress = discovered(random_truth(30, 10), Limits(queries=8))
+    place = progress.flags.index(True)
+    finding, asked = progress.findings[place], progress.findings[place].asked[0]
+    was = int(finding.labels[asked])
+    finding.labels[asked] = UNKNOWN
+    assert finding.consistent
+    finding.labels[asked] = 1 - was
+    assert not finding.consistent
+    assert progress.doubtful == [finding.feature.name]
+
+
 def test_it_stops_after_the_wanted_queries() -> None:
     progress = discovered(random_truth(30, 10), Limits(queries=4))
     assert progress.stopped is StopReason.QUERIES
