@@ -13,7 +13,7 @@ import argparse
 import ast
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import ROOT, commit, machine, tell
-from benchmarks.results import RESULTS, Result, Table, last_of_each_table, read_results
+from benchmarks.results import RESULTS, Cell, Result, Table, last_of_each_table, read_results
 
 PAGE = ROOT / "docs" / "results.md"
 # each module has QUICK, the options that --quick sets, and the functions `add_options` and `run`
@@ -51,6 +51,9 @@ were running: compare times within a table only. *Shared* means that it was not 
 `python -m benchmarks paper` holds the claims of the paper against simulations: see
 [replication](replication/README.md).
 """
+REAL_MODELS = """## With real models
+
+What models that others have trained did in the whole program, good or bad: the sections below have the whole tables."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -142,8 +145,21 @@ def section(name: str, tables: Sequence[tuple[Result, Table]]) -> str:
 
 
 def page(folder: Path) -> str:
-    sections = [section(name, last_of_each_table(read_results(folder / f"{name}.jsonl"))) for name in ENTRIES]
-    return "\n".join([HEAD, *(f"{text}\n" for text in sections)])
+    tables = {name: last_of_each_table(read_results(folder / f"{name}.jsonl")) for name in ENTRIES}
+    sections = [section(name, shown) for name, shown in tables.items()]
+    return "\n".join([HEAD, *(f"{text}\n" for text in [with_real_models(tables.values()), *sections] if text)])
+
+
+def with_real_models(results: Iterable[Sequence[tuple[Result, Table]]]) -> str:
+    """One table of what all benchmarks have found with real models."""
+    rows: list[list[Cell]] = [
+        [found.model, found.data, f"`{result.command}`", result.date, found.figure, found.does_not_show]
+        for tables in results
+        for result, table in tables
+        for found in table.real_models
+    ]
+    columns = ["model", "data", "command", "date", "figure", "what it does not show"]
+    return f"{REAL_MODELS}\n\n{Table('', columns, rows).markdown()}" if rows else ""
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,23 @@ Cell = Any
 
 
 @dataclass(frozen=True)
+class RealModel:
+    """What a benchmark found with a model that others have trained, for the one table of all such figures."""
+
+    model: str
+    data: str
+    figure: str
+    does_not_show: str
+
+
+@dataclass(frozen=True)
 class Table:
     title: str
     columns: list[str]
     rows: list[list[Cell]]
     notes: list[str] = field(default_factory=list)  # sentences below the table
     missed: list[str] = field(default_factory=list)  # targets
+    real_models: list[RealModel] = field(default_factory=list)
 
     def markdown(self) -> str:
         lines = [self.columns, ["---"] * len(self.columns), *([words(cell) for cell in row] for row in self.rows)]
@@ -54,7 +65,11 @@ def read_results(path: Path) -> list[Result]:
     if not path.exists():
         return []
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return [Result(**record | {"tables": [Table(**table) for table in record["tables"]]}) for record in records]
+    return [Result(**record | {"tables": [_table(**table) for table in record["tables"]]}) for record in records]
+
+
+def _table(real_models: Iterable[Mapping[str, str]] = (), **rest: Any) -> Table:
+    return Table(real_models=[RealModel(**found) for found in real_models], **rest)
 
 
 def last_of_each_table(results: Iterable[Result]) -> list[tuple[Result, Table]]:

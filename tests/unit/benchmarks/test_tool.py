@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from benchmarks import __main__ as tool
-from benchmarks.results import RESULTS, Result, Table, last_of_each_table, read_results
+from benchmarks.results import RESULTS, RealModel, Result, Table, last_of_each_table, read_results
 
 Printed = pytest.CaptureFixture[str]
 
@@ -78,6 +78,19 @@ def test_a_quick_result_is_shown_only_where_there_is_no_other(tmp_path: Path) ->
     assert read_results(tmp_path / "x.jsonl") == results
     shown = {table.title: origin.command for origin, table in last_of_each_table(results)}
     assert shown == {"a": "run 2", "b": "run 2", "c": "run 3"}
+
+
+def test_figures_of_real_models_stand_in_one_table_with_their_commands_and_dates(tmp_path: Path) -> None:
+    def result(command: str, figure: str) -> Result:
+        found = RealModel(model="CLIP", data="stamps", figure=figure, does_not_show="photographs")
+        return Result("2026-01-01", "abc", command, "machine", False, [Table("a", ["n"], [[1]], real_models=[found])])
+
+    assert "With real models" not in tool.page(tmp_path)
+    result("run 1", "AUC 0.5").append_to(tmp_path / "tiny.jsonl")
+    result("run 2", "AUC 0.9").append_to(tmp_path / "tiny.jsonl")
+    page = tool.page(tmp_path)
+    assert "| CLIP | stamps | `run 2` | 2026-01-01 | AUC 0.9 | photographs |" in page
+    assert "AUC 0.5" not in page
 
 
 def test_the_page_is_what_the_results_say(monkeypatch: pytest.MonkeyPatch) -> None:
