@@ -119,5 +119,8 @@ def run_flow(prepared: PreparedComparison) -> dict[str, Any]:
     """A comparison that is prepared already, as a flow run."""
     labels = [prepared.dataset.name, *sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})]
     work, display = partial(_compare, prepared), prepared.display
-    result: dict[str, Any] = run_as_flow(compare_flow, prepared.settings, work, publish.name, *labels, display=display)
+    with prepared.store:
+        result: dict[str, Any] = run_as_flow(
+            compare_flow, prepared.settings, work, publish.name, *labels, display=display
+        )
     return result

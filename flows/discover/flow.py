@@ -341,9 +341,10 @@ def _detail(progress: Progress) -> str:
 def run_flow(prepared: Prepared) -> Run:
     """A discovery that is prepared already, as a flow run. Its summary is its own, whoever writes the folder next."""
     work, display = partial(_discover, prepared), prepared.display
-    summary = run_as_flow(
-        discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
-    )
+    with prepared.store:
+        summary = run_as_flow(
+            discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
+        )
     return Run(prepared.folder, summary=RunSummary.model_validate(summary))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,16 @@ def test_errors_reach_the_caller_in_a_running_event_loop_too(tmp_path: Path) -> 
 
     with pytest.raises(Exception, match="nobody"):
         asyncio.run(notebook())
+
+
+@pytest.mark.usefixtures("prefect_url")
+def test_a_run_leaves_its_store_closed(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    api.discover(FACES, oracle="simulated", queries=1, store=str(store), out=tmp_path / "run")
+    api.compare(FACES, oracles=("simulated", "simulated?seed=1"), sample=4, store=str(store), out=tmp_path / "compared")
+    opened = [os.path.realpath(file) for file in Path("/proc/self/fd").iterdir()]
+    assert store.exists()
+    assert not [name for name in opened if name.startswith(str(store))]
 
 
 def test_everything_that_the_command_line_does_inside_a_running_event_loop(

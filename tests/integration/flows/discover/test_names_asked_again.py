@@ -36,7 +36,7 @@ BAD = {
     "ＲＥＤ  ｈａｔ": "the name is that of a known feature",
     "example A": "the name points at examples",
     "a cat that sits on the mat": "one to 5 words",
-    "x" * 20_000: "one to 5 words and at most 60 characters",
+    "x" * 200: "one to 5 words and at most 60 characters",
 }
 
 
