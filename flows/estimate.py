@@ -339,8 +339,18 @@ def is_known(oracle: Oracle) -> bool:
 
 
 def unanswered_by(oracle: Oracle, store: Store) -> Callable[[Sequence[Question]], Sequence[Question]]:
-    """Which questions the store has no answer to; all of them, where the oracle's server was never probed."""
-    if isinstance(oracle, MixedCrowd) or not is_known(oracle):
+    """Which questions the store has no answer to; all of them, where the oracle's server was never probed. Of a crowd
+    with people, those that its models have not answered."""
+    if isinstance(oracle, MixedCrowd):
+        comparing, labelling = unanswered_by(oracle.elicits, store), unanswered_by(oracle.labels, store)
+
+        def unanswered_by_models(questions: Sequence[Question]) -> Sequence[Question]:
+            named = [question for question in questions if isinstance(question, Compare | Family)]
+            others = [question for question in questions if not isinstance(question, Compare | Family)]
+            return [*comparing(named), *labelling(others)]
+
+        return unanswered_by_models
+    if not is_known(oracle):
         return list
     keys = QuestionKeys(oracle.identity)
 

@@ -15,6 +15,7 @@ from prefect.client.schemas.objects import State
 from discovery import LOOK_EVERY
 from flows.discover.findings import Finding, Progress, StopReason
 from flows.discover.forecast import forecast_discovery
+from flows.discover.labels_left import LabelsLeft
 from flows.discover.live.log import LiveLog
 from flows.discover.live.steered_loop import SteeredLoop
 from flows.discover.live.steering import Steering, WatchedRemaining
@@ -36,9 +37,11 @@ from flows.settings import micro_of, served_at, shows_settings
 from models import (
     AnswersPending,
     Ballot,
+    Compare,
     Elicited,
     Feature,
     Labelled,
+    Money,
     Oracle,
     Panel,
     connect,
@@ -206,11 +209,26 @@ def run_discovery(
 
             asked = prepared.knowing(WaitingOracle(recorded, wait) if settings.wait else recorded)
             steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow, spent.halt)
-            loop = _loop(prepared, asked, *_shown(live, compare, label))
+            labels_left, planned = LabelsLeft(prepared), ""
+
+            def affords(questions: list[Compare], waiting: list[Feature]) -> bool:
+                nonlocal planned
+                if (budget := recorded.budget) is None:
+                    return True
+                booked = store.runs.booked(run_id)
+                left = budget - booked.spent - booked.reserved
+                if labels_left.afford(questions, waiting, loop.progress, left):
+                    return True
+                planned = _why_planned(loop.progress, budget, booked.remedy)
+                return False
+
+            loop = _loop(prepared, asked, *_shown(live, compare, label), affords)
             with display.counting(settings.queries, "queries"):
                 progress = loop.run(show)
             watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: spent.cost)
             ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
+            if progress.stopped is StopReason.BUDGET and not progress.message:
+                progress.message = planned
             if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
                 display.say(progress.message)
             outcome = Outcome(
@@ -230,6 +248,7 @@ def run_discovery(
                 known=prepared.known,
                 cheap=first,
                 steered=steering.applied,
+                unlabelled=labels_left.lacking(progress, ballots, predicted=predicted is not None),
             )
             outcome.write(prepared.folder)
             steering.settle()
@@ -289,7 +308,21 @@ def _begun(prepared: Prepared, run_id: str) -> dict[str, Any]:
     }
 
 
-def _loop(prepared: Prepared, oracle: Oracle, compare: CompareTask, label: LabelTask) -> SteeredLoop:
+def _why_planned(progress: Progress, budget: Money, remedy: str) -> str:
+    """Why a discovery asks no more questions that it could pay: the labels of what they find would not be paid."""
+    return (
+        f"the budget of {in_usd(budget, 2)} pays for {plural(progress.queries, 'question')} and all labels of what was "
+        f"found, and not for more: {remedy}"
+    )
+
+
+def _loop(
+    prepared: Prepared,
+    oracle: Oracle,
+    compare: CompareTask,
+    label: LabelTask,
+    affords: Callable[[list[Compare], list[Feature]], bool],
+) -> SteeredLoop:
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     limits = Limits(
@@ -327,6 +360,7 @@ def _loop(prepared: Prepared, oracle: Oracle, compare: CompareTask, label: Label
         duplicates=duplicates,
         known=prepared.known_features,
         exclude=settings.excluded,
+        affords=affords,
     )
 
 

@@ -31,7 +31,7 @@ def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate
     settings, oracle = prepared.settings, prepared.oracle
     known, labels_rest = is_known(oracle), prepared.labelled > len(prepared.compared)
     ended = known and has_ended(prepared)
-    shares = _shares(prepared)
+    shares = expected_shares(prepared)
     spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
     return replace(
         Estimate() if ended else price_of(prepared, likely),
@@ -50,7 +50,7 @@ def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate
 
 def price_of(prepared: Prepared, likely: Chances = LIKELY) -> Estimate:
     """Of a whole discovery, as if nothing were stored."""
-    work, shares = _work(prepared), _shares(prepared)
+    work, shares = _work(prepared), expected_shares(prepared)
     pricing = Pricing(prepared.oracle, Measuring(prepared.dataset.examples))
     if shares is None or not shares.saves:
         return replace(pricing.estimate(work.plan, likely=likely), features=len(work.found(likely)))
@@ -87,7 +87,7 @@ def _work(prepared: Prepared) -> Discovery:
     )
 
 
-def _shares(prepared: Prepared) -> AskedShares | None:
+def expected_shares(prepared: Prepared) -> AskedShares | None:
     """Of the examples that are not compared; None where no label is predicted."""
     if prepared.settings.agree is None or not prepared.remaining:
         return None

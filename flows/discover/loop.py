@@ -65,7 +65,10 @@ class Loop:
         *,
         known: Sequence[Feature] = (),
         exclude: Sequence[str] = (),
+        affords: Callable[[list[Compare], list[Feature]], bool] = lambda _questions, _waiting: True,
     ) -> None:
+        """`affords` says whether the budget pays for questions and the labels of what is found by then, with the
+        features that wait for theirs."""
         self._strategy = strategy
         self._examples = examples
         self._limits = limits
@@ -76,6 +79,7 @@ class Loop:
         self._known_features = list(known)
         self._exclude = tuple(exclude)
         self._duplicates = duplicates
+        self._affords = affords
         self._in_full: list[LabelledFeature] = []  # what new features may repeat
         self._open: list[tuple[Comparison, Answer]] = []  # answers that are not learned yet
         self._asked_since = 0  # comparisons since the last labels
@@ -88,11 +92,15 @@ class Loop:
         while True:
             reason = progress.stopped or self._reason_to_stop()
             comparisons = [] if reason else self._next_questions(self._next_size())
-            if not comparisons and not self._open:
+            questions = self._put(comparisons)
+            if questions and not self._affords([question for _, question in questions], self._unlabelled()):
+                reason = progress.stopped = StopReason.BUDGET
+                questions = []
+            if not questions and not self._open:
                 break
-            if comparisons:
-                self._ask(comparisons)
-            ends = not comparisons or self._asked_since >= round_ or progress.stopped or self._reason_to_stop()
+            if questions:
+                self._ask(questions)
+            ends = not questions or self._asked_since >= round_ or progress.stopped or self._reason_to_stop()
             on_round(progress, self._label_and_learn() if ends else [])
         progress.stopped = reason or StopReason.EXHAUSTED
         progress.unresolved = self._strategy.unresolved
@@ -134,18 +142,21 @@ class Loop:
         self.progress.g_known = self._g()
         self.progress.unresolved = self._strategy.unresolved
 
-    def _ask(self, comparisons: list[Comparison]) -> None:
-        """Ask every voter. The answers wait to be learned in the order of the questions, however they came in."""
-        progress, voters = self.progress, range(self._limits.voters)
-        asked = [(comparison, voter) for comparison in comparisons for voter in voters][
-            : self._limits.queries - progress.queries
-        ]
+    def _put(self, comparisons: Sequence[Comparison]) -> list[tuple[Comparison, Compare]]:
+        """A question for every voter, as far as questions are left."""
+        asked = [(comparison, voter) for comparison in comparisons for voter in range(self._limits.voters)]
         waiting = [feature.name for feature in self._unlabelled()]
-        elicited = self._compare([self._question(comparison, voter, waiting) for comparison, voter in asked])
+        left = self._limits.queries - self.progress.queries
+        return [(comparison, self._question(comparison, voter, waiting)) for comparison, voter in asked[:left]]
+
+    def _ask(self, asked: list[tuple[Comparison, Compare]]) -> None:
+        """The answers wait to be learned in the order of the questions, however they came in."""
+        progress = self.progress
+        elicited = self._compare([question for _, question in asked])
         if isinstance(elicited.stopped, OracleUnavailable) and not progress.queries and not any(elicited.answers):
             raise elicited.stopped  # it never answered: nothing was found that could be written
         progress.stop(elicited.stopped)
-        self._asked_since += len(comparisons)
+        self._asked_since += ceil(len(asked) / self._limits.voters)
         for (comparison, _), answer in zip(asked, elicited.answers, strict=True):
             if answer is not None:
                 self._open.append((comparison, answer))

@@ -46,6 +46,7 @@ from reports.run import (
     SteeredBy,
     TargetScore,
     TruthScore,
+    Unlabelled,
     UnusableAnswers,
     UnusableCounts,
     write_run,
@@ -77,6 +78,7 @@ class Outcome:
     known: Sequence[KnownFeatureInput] = ()
     cheap: Recorded | RecordedCrowd | None = None  # who labelled first what was not compared
     steered: Sequence[SteeredBy] = ()  # what people wanted while it ran
+    unlabelled: Unlabelled | None = None  # examples that were to be labelled
 
     @property
     def spent(self) -> Spent:
@@ -166,6 +168,8 @@ class Outcome:
             fields["unknown_usd"] = self.spent.in_doubt / MICRO
         if progress.doubtful:
             fields["doubtful"] = progress.doubtful
+        if self.unlabelled is not None:
+            fields["unlabelled"] = self.unlabelled
         if self.warnings:
             fields["warnings"] = list(self.warnings)
         if self.in_all is not None:

@@ -184,6 +184,10 @@ class RecordedCrowd(MixedCrowd):
         return next(iter(self._books.values())).scope
 
     @property
+    def budget(self) -> Money | None:
+        return next(iter(self._books.values())).budget
+
+    @property
     def cost(self) -> Money:
         return sum(book.cost for book in self._books.values())
 

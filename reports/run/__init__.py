@@ -52,6 +52,7 @@ from reports.run.summary import (
     SteeredBy,
     TargetScore,
     TruthScore,
+    Unlabelled,
     doubtful_features,
     public_source,
     without_paths,

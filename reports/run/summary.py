@@ -138,6 +138,23 @@ class SameFeatures(JsonPart):
     features: int
 
 
+class Unlabelled(JsonPart):
+    """Examples of a run that ended before everything was labelled."""
+
+    examples: int  # that have no label
+    partly: int  # that lack labels of some features
+    of: int
+    usd_about: Number  # what their labels are likely to cost
+
+    def __str__(self) -> str:
+        counts = ((self.examples, "no labels"), (self.partly, "only some of their labels"))
+        first, *more = (f"{count:,} of {self.of:,} examples have {words}" for count, words in counts if count)
+        lacking = " and ".join([first, *(words.replace(f" of {self.of:,} examples", "") for words in more)])
+        digits = 2 if self.usd_about >= 0.1 else 4 if self.usd_about >= 0.0001 else 6
+        price = f"about {self.usd_about:.{digits}f} USD more labels them" if self.usd_about else "run again"
+        return f"{lacking}; {price}"
+
+
 class RunSummary(JsonPart):
     """Fields are in the order of the file. Those with a default only some runs have."""
 
@@ -177,6 +194,7 @@ class RunSummary(JsonPart):
     target: TargetScore | None = None
     truth: TruthScore | None = None
     unusable: UnusableAnswers | None = None
+    unlabelled: Unlabelled | None = None
     warnings: list[str] = Field(default_factory=list)  # that the reader of the results must know
 
     @classmethod
@@ -209,6 +227,8 @@ class RunSummary(JsonPart):
     def notices(self) -> list[str]:
         """What the reader must know of the answers before believing the rest."""
         asked, notices = self.people or {}, [*(self.unusable.lines() if self.unusable else [])]
+        if self.unlabelled:
+            notices.append(str(self.unlabelled))
         if self.doubtful:
             notices.append(f"{doubtful_features(self.doubtful)}; not counted, and left out of exports")
         if (escalated := asked.get("escalated")) and (labels := asked.get("labels")):

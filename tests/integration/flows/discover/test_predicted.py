@@ -71,9 +71,9 @@ def test_the_rest_is_predicted_where_certified_and_marked(world: TellingWorld) -
 
 
 def test_a_budget_that_ends_it_leaves_what_was_asked_and_predicts_nothing(world: TellingWorld) -> None:
-    outcome = found(world, budget="0.5")
+    outcome = found(world, budget="0.2")
     assert outcome.predicted is None
-    assert outcome.progress.message.startswith("budget of 0.50 USD is used up")
+    assert outcome.progress.message.startswith("budget of 0.20 USD is used up")
     assert not (world.folder / "run" / "predicted.csv").exists()
     done = found(world, budget="5", replace=True)
     assert done.predicted is not None

@@ -77,8 +77,9 @@ def test_a_budget_is_lowered_and_raised_while_the_rest_is_labelled(world: World)
     )
     more = discovered(low.with_budget(Decimal(8)))
     assert more.summary.stopped_because == "queries"
-    high = of(world, budget="0.4", seed=2, out=str(world.folder.parent / "runs" / "high"))
-    run = discovered(high, while_labelling=at(5, Path(str(high.out)), action="budget", usd="9"))
+    high = of(world, budget="9", seed=2, out=str(world.folder.parent / "runs" / "high"))
+    lower, raise_again = (at(n, Path(str(high.out)), action="budget", usd=usd) for n, usd in ((5, "0.4"), (20, "9")))
+    run = discovered(high, while_labelling=lambda answered: (lower(answered), raise_again(answered)))
     assert run.summary.stopped_because == "queries"
     assert run.summary.cost_usd > 0.4
 

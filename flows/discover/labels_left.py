@@ -1,0 +1,96 @@
+"""Labels that are still to be paid: what a budget leaves room for before the next question, and what a run lacks that
+ended before everything was labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flows.discover.findings import Progress
+from flows.discover.forecast import expected_shares
+from flows.discover.preparation import Prepared
+from flows.estimate import (
+    LIKELY,
+    Asked,
+    LabelPlan,
+    Measuring,
+    Pricing,
+    draw,
+    made_up_features,
+    unanswered_by,
+)
+from models import MICRO, Ballot, Compare, Feature, Money, Same
+from reports.run import Unlabelled
+from sources import Example
+
+SAMPLE = 40  # examples whose labels are priced for all
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsLeft:
+    """Of one run, at the prices that are usual by now. Nothing is sent."""
+
+    prepared: Prepared
+
+    def afford(self, questions: Sequence[Compare], waiting: Sequence[Feature], progress: Progress, left: Money) -> bool:
+        """Whether what is `left` of the budget likely pays for these questions and for all labels of what is found by
+        then. `waiting` are features that are named and not labelled yet. Questions with stored answers cost nothing,
+        and the first one is asked in any case: a price that is foreseen is not certain."""
+        pricing = self._pricing()
+        asked = pricing.unanswered(questions)
+        if not asked or not progress.queries:
+            return True
+        expected = made_up_features(max(1, LIKELY.found * self.prepared.features_each * len(asked)))
+        foreseen, _ = pricing.total(self._with_labels(questions, [*waiting, *expected], progress), LIKELY)
+        bound = foreseen.most // foreseen.requests if foreseen.requests else 0  # at which the last request is reserved
+        return foreseen.cost + bound <= left
+
+    def _with_labels(self, questions: Sequence[Compare], new: Sequence[Feature], progress: Progress) -> Iterator[Asked]:
+        prepared, votes = self.prepared, self.prepared.settings.votes
+        yield Asked(questions)
+        if prepared.settings.ask_same:
+            yield Asked([Same.of(new[0], new[-1], 0)], LIKELY.doubted * len(new))
+        labels, sample = LabelPlan(votes, LIKELY), draw(prepared.compared, SAMPLE)
+        yield from labels.of(sample, new, len(prepared.compared) / len(sample))
+        if prepared.labelled > len(prepared.compared):
+            sample = draw(prepared.remaining, SAMPLE)
+            features = [finding.feature for finding in progress.known if not finding.dropped and not finding.repeats]
+            times = len(prepared.remaining) / len(sample)
+            yield from labels.of_pool(sample, [*features, *new], times, expected_shares(prepared))
+
+    def lacking(self, progress: Progress, remaining: Sequence[Ballot], *, predicted: bool) -> Unlabelled | None:
+        """What was to be labelled and is not. `remaining` are the ballots of the examples that were not compared; where
+        labels are `predicted`, these lack nothing."""
+        places = [place for place, finding in enumerate(progress.known) if not finding.dropped]
+        features = [progress.known[place].feature for place in places]
+        cast = np.array([progress.known[place].ballot.cast > 0 for place in places])
+        examples = [*self.prepared.compared]
+        if self.prepared.labelled > len(examples) and not predicted and places:
+            examples += self.prepared.remaining
+            others = [remaining[place].cast > 0 for place in places] if remaining else []
+            empty = np.zeros((len(places), len(self.prepared.remaining)), np.bool_)
+            cast = np.hstack([cast, np.array(others) if others else empty])
+        if not places or cast.all():
+            return None
+        rows = np.flatnonzero(~cast.all(axis=0)).tolist()
+        none = int((~cast.any(axis=0)).sum())
+        cost = self._cost(features, [examples[row] for row in rows], cast[:, rows])
+        return Unlabelled(examples=none, partly=len(rows) - none, of=len(examples), usd_about=cost / MICRO)
+
+    def _cost(self, features: Sequence[Feature], examples: Sequence[Example], cast: NDArray[np.bool_]) -> Money:
+        """Of the labels that are not cast, features × examples. Those of one example are asked together."""
+        some = range(0, len(examples), ceil(len(examples) / SAMPLE))
+        known = frozenset(
+            (features[place], examples[row].digest) for row in some for place in np.flatnonzero(cast[:, row]).tolist()
+        )
+        plan = LabelPlan(self.prepared.settings.votes, LIKELY, known)
+        asked = plan.of([examples[row] for row in some], features, len(examples) / len(some))
+        return self._pricing().total(asked, LIKELY)[0].cost
+
+    def _pricing(self) -> Pricing:
+        oracle, store = self.prepared.oracle, self.prepared.store
+        return Pricing(oracle, Measuring(self.prepared.dataset.examples), unanswered_by(oracle, store))
