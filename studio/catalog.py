@@ -29,7 +29,7 @@ NAME_DIGITS = 12
 OPEN_RUNS = 8
 WATCHED = (RUN_JSON, "curation.jsonl", "corrections.jsonl", "labels.parquet")
 ARCHIVED = "archived.json"
-STOPPED = {"queries": "done", "nothing-unresolved": "done", "target-g": "done", "nones": "done"}
+STOPPED = dict.fromkeys(("queries", "nothing-unresolved", "target-g", "nones", "repeats"), "done")
 
 
 class _Finished(Protocol):

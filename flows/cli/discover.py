@@ -199,7 +199,9 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
     sampled = f" (both {summary.of_sampled})" if summary.of_sampled else ""
     yield (
         f"{plural(summary.features, 'feature')}, {summary.interesting_distinct} interesting and distinct{rare}, from "
-        f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}{sampled}; stopped "
+        f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}"
+        + (f", {summary.repeated_names} named again" if summary.repeated_names else "")
+        + f"; g {summary.g:.3f}{sampled}; stopped "
         f"because of {summary.stopped_because}"
     )
     if summary.given:

@@ -36,6 +36,7 @@ class StopReason(StrEnum):
     UNAVAILABLE = "oracle-unavailable"  # the server is down for good, or the model fails
     TARGET_G = "target-g"
     NONES = "nones"  # so many NONEs in a row
+    REPEATS = "repeats"  # so many answers in a row named what is known
     EXHAUSTED = "nothing-unresolved"
     STOPPED = "stopped"  # by a person who watched it
 
@@ -148,6 +149,7 @@ class Progress:
     waiting: int = 0  # features that were named and are not labelled yet
     repeated: int = 0  # answers that named a feature already known
     nones_in_a_row: int = 0
+    repeats_in_a_row: int = 0
     g_known: float = 1.0  # by the features given alone
     g_curve: list[float] = field(default_factory=list)
     unresolved: float = 1.0

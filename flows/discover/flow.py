@@ -366,9 +366,10 @@ def _loop(
 
 def _detail(progress: Progress) -> str:
     waiting = f" and {progress.waiting} to label" if progress.waiting else ""
+    repeated = f", {progress.repeated} named again" if progress.repeated else ""
     return (
         f"{plural(len(progress.findings), 'feature')}{waiting}, {progress.interesting_distinct} interesting and "
-        f"distinct, g {progress.g:.3f}, unresolved {progress.unresolved:.1%}"
+        f"distinct{repeated}, g {progress.g:.3f}, unresolved {progress.unresolved:.1%}"
     )
 
 

@@ -97,7 +97,7 @@ def expected_shares(prepared: Prepared) -> AskedShares | None:
     return AskedShares.expected(n, most, promise, known=len(prepared.compared))
 
 
-_AT_ITS_END = (StopReason.QUERIES, StopReason.TARGET_G, StopReason.NONES, StopReason.EXHAUSTED)
+_AT_ITS_END = (StopReason.QUERIES, StopReason.TARGET_G, StopReason.NONES, StopReason.REPEATS, StopReason.EXHAUSTED)
 _ENDED = {f"stopped: {reason}" for reason in _AT_ITS_END}
 _DECIDE_NOTHING = {"budget", "per", "store", "out", "wait"}
 

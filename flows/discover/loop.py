@@ -37,6 +37,8 @@ from models import (
 )
 from sources import Example
 
+REPEATS_IN_A_ROW = 10  # of an oracle that was told what is known: it has nothing more to say
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -123,6 +125,12 @@ class Loop:
             return StopReason.TARGET_G
         if limits.nones is not None and progress.nones_in_a_row >= limits.nones:
             return StopReason.NONES
+        if progress.repeats_in_a_row >= REPEATS_IN_A_ROW:
+            progress.message = (
+                f"stopped after {progress.queries} of {limits.queries} queries: the last {REPEATS_IN_A_ROW} answers "
+                "named known features only; another model, or --about, may bring others"
+            )
+            return StopReason.REPEATS
         return None
 
     def _start(self) -> None:
@@ -164,6 +172,7 @@ class Loop:
                 progress.queries += 1
                 progress.asked.append((comparison, answer))
                 progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
+                progress.repeats_in_a_row = progress.repeats_in_a_row + 1 if _only_repeats(answer) else 0
         progress.waiting = len(self._unlabelled())
 
     def _tell_of(self, comparison: Comparison, answer: Answer) -> None:
@@ -311,3 +320,11 @@ class Loop:
     def _earlier(self, finding: KnownFeature | Finding) -> KnownFeature | Finding | None:
         """The feature that means the same, where one does."""
         return self._known(finding.twin.name) if finding.repeats and finding.twin else None
+
+
+def _only_repeats(answer: Answer) -> bool:
+    """Whether every feature that it names is one that the question told of."""
+    asked = answer.question
+    told = (*asked.known, *asked.exclude) if isinstance(asked, Compare) else ()
+    names = [named.feature.name for named in answer.features]
+    return bool(names) and all(any(same_name(name, other) for other in told) for name in names)

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from models.openai.client import ChatMessage, Reply
+from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong
 from models.openai.label_groups import rectangles
 from models.openai.probe import ASKED_LOGPROBS, response_format
-from models.openai.session import CHAT, DECISIONS, Bill, Delivery, Session, all_of, halves
-from models.oracle import Answer, Label, Question, Single, Verdict, digest_of
+from models.openai.session import CHAT, DECISIONS, Bill, Delivery, Session, all_of, halves, is_new_form
+from models.oracle import USABLE, Answer, Label, Question, Single, Verdict, digest_of
 from models.prompting import (
     LabelForm,
     Message,
@@ -30,32 +32,43 @@ from models.prompting import (
     single_form,
 )
 
+Asked = TypeVar("Asked", bound=Question)
+AGAIN_TEMPERATURE = 0.7  # at least, of a repetition: at 0 a model says again what it has said
+
+
+def reworded(question: Asked, ask: int) -> Asked:
+    """The question in the words and the order that another voter is shown."""
+    return replace(question, voter=question.voter + 1_000 * ask) if ask else question
+
 
 async def ask_single(session: Session, question: Single, delivery: Delivery) -> None:
-    """Ask until the reply is usable: every other time with the unusable reply and what was wrong with it."""
+    """Ask until the reply is usable: once with the unusable reply and what was wrong with it, else in other words.
+    A feature that is known is an answer too, where that repair brings no other."""
     [bill] = session.bills([question])
-    form = single_form(question, session.config.brief)
-    plain = form.messages
-    messages, readings, message = plain, list[Reading](), ChatMessage("")
-    for ask in range(session.config.asks):
-        repairs = messages is not plain
-        if readings and not session.affords([bill], delivery, repairs=repairs):
+    repair, replies, first = list[Message](), list[tuple[Reading, str]](), session.first_ask(question)
+    for ask in range(first, first + session.config.asks):
+        if not (repairs := bool(repair) and len(replies) == 1):
+            bill.asked = reworded(question, ask)
+            form = single_form(bill.asked, session.config.brief)
+        body = await _body(session, repair if repairs else form.messages, [question], form.name, form.schema, ask)
+        if not is_new_form([bill], body) or (replies and not session.affords([bill], delivery, repairs=repairs)):
             break
         try:
-            body = await _body(session, messages, [question], form.name, form.schema, ask)
             reply = await session.send("chat", [bill], body, delivery, repairs=repairs)
         except (TooLong, Declined) as fault:
             delivery.emit(bill.answer(Verdict.REFUSED, session.by, note=str(fault)))
             return
         message = reply.message
-        readings.append(reading := _reading(message, form))
+        replies.append((reading := _reading(message, form), message.text))
         bill.refusals += reading.verdict is Verdict.REFUSED
-        if reading.verdict not in (Verdict.UNREADABLE, Verdict.REFUSED) or bill.refusals >= session.config.refusals:
+        is_answer = reading.verdict in USABLE and not reading.repeats
+        if is_answer or bill.refusals >= session.config.refusals or (len(replies) > 1 and replies[0][0].repeats):
             break
-        repairable = messages is plain and bool(message.text) and not message.cut and not bill.refusals
-        messages = repair_messages(plain, message.text, reading.problem) if repairable else plain
-    last = readings[-1]
-    delivery.emit(bill.answer(last.verdict, session.by, raw=message.text, **found_in(readings)))
+        if not repair and message.text and not message.cut and not bill.refusals:
+            repair = repair_messages(form.messages, message.text, reading.problem)
+    reading, raw = next((pair for pair in reversed(replies) if pair[0].verdict in USABLE), replies[-1])
+    before = [other for other, _ in replies if other is not reading]
+    delivery.emit(bill.answer(reading.verdict, session.by, raw=raw, **found_in([*before, reading])))
 
 
 def _reading(message: ChatMessage, form: SingleForm) -> Reading:
@@ -86,8 +99,11 @@ def _requests_of(bills: list[Bill]) -> list[list[Bill]]:
 
 
 async def _ask_together(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
-    async def ask(part: list[Bill]) -> Reply:
-        return await session.send("chat", part, await label_body(session, part, session.config.asks - asks), delivery)
+    number = _reword(session, bills, asks)
+
+    async def ask(part: list[Bill]) -> Reply | None:
+        body = await label_body(session, part, number)
+        return await session.send("chat", part, body, delivery) if is_new_form(part, body) else None
 
     async def read(part: list[Bill], reply: Reply) -> None:
         await _read_labels(session, part, reply, asks - 1, delivery)
@@ -95,11 +111,22 @@ async def _ask_together(session: Session, bills: list[Bill], asks: int, delivery
     await session.ask_or_halve(bills, ask, read, delivery)
 
 
+def _reword(session: Session, bills: list[Bill], asks: int) -> int:
+    """Put the labels in the words and the order in which they are asked now; the number of this ask."""
+    number = session.config.asks - asks + max(session.first_ask(bill.question) for bill in bills)
+    labels = [reworded(bill.question, number) for bill in bills if isinstance(bill.question, Label)]
+    for bill, label in zip(bills, labels, strict=True):
+        bill.asked = label
+    places = {id(label): place for place, label in enumerate(arranged(labels))}
+    bills.sort(key=lambda bill: places[id(bill.asked)])
+    return number
+
+
 async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: int, delivery: Delivery) -> None:
     """Emit the labels that a reply holds, and ask for the others while `asks` are left."""
     message = reply.message
     paths = form_of(session, bills).paths
-    values = {} if message.refused else parse_labels(message.text, paths)
+    values = {} if message.refused else parse_labels(message.text, paths, cut=message.cut)
     chances = label_chances(message.text, paths, message.tokens)
     for position, value in values.items():
         raw = json.dumps({".".join(paths[position]): value})
@@ -117,12 +144,14 @@ async def _ask_again(
 ) -> None:
     """Ask for labels that a reply lacks, while `asks` and what is reserved for them are left."""
     message = reply.message
+    verdict = Verdict.REFUSED if refused else Verdict.UNREADABLE
+    note = message.note or ("the model declined to answer" if refused else "the reply does not answer this item")
+    for bill in rest:
+        bill.unusable = verdict, message.text, note
     enough = len(rest) == 1 and rest[0].refusals >= session.config.refusals
     if asks <= 0 or enough or not session.affords(rest, delivery):
-        verdict = Verdict.REFUSED if refused else Verdict.UNREADABLE
-        note = message.note or ("the model declined to answer" if refused else "the reply does not answer this item")
         for bill in rest:
-            delivery.emit(bill.answer(verdict, session.by, raw=message.text, note=note))
+            delivery.emit(bill.unanswered(session.by))
         return
     groups = [rest]
     if refused or message.cut:
@@ -138,7 +167,7 @@ def label_answer(session: Session, bill: Bill, value: bool, raw: str, probabilit
 
 def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
     """How a request with these labels, which must be all that it carries, asks for them."""
-    labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
+    labels = [bill.asked for bill in bills if isinstance(bill.asked, Label)]
     return label_form(labels, session.config.brief)
 
 
@@ -164,12 +193,18 @@ async def _body(
         "messages": await session.messages(messages, CHAT),
         abilities.limit: session.bounds.reply_tokens(questions),
         "seed": seed,
-        "temperature": config.temperature,
+        "temperature": _temperature(config, ask),
         "reasoning_effort": config.reasoning_effort,
     }
     if abilities.format:
         body["response_format"] = response_format(abilities.format, name, schema)
     return {key: value for key, value in body.items() if value is not None and key not in abilities.missing}
+
+
+def _temperature(config: OpenAIConfig, ask: int) -> float | None:
+    if config.temperature is None or not ask:
+        return config.temperature
+    return max(config.temperature, AGAIN_TEMPERATURE)
 
 
 YES_FROM = 0.5
@@ -181,9 +216,11 @@ async def ask_decisions(session: Session, labels: Sequence[Label], delivery: Del
 
 async def _ask_decisions(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
     """One call for all of them; what it leaves open is asked again."""
+    _reword(session, bills, asks)
 
-    async def ask(part: list[Bill]) -> Reply:
-        return await session.send("decisions", part, await _decisions_body(session, part), delivery)
+    async def ask(part: list[Bill]) -> Reply | None:
+        body = await _decisions_body(session, part)
+        return await session.send("decisions", part, body, delivery) if is_new_form(part, body) else None
 
     async def read(part: list[Bill], reply: Reply) -> None:
         await _read_decisions(session, part, reply, asks, delivery)
@@ -206,16 +243,17 @@ async def _read_decisions(session: Session, bills: list[Bill], reply: Reply, ask
         else:
             probability = float(answer["probability"])
             delivery.emit(label_answer(session, bill, probability >= YES_FROM, json.dumps(answer), probability))
+    for bill in rest:
+        bill.unusable = Verdict.UNREADABLE, reply.text, "the reply does not answer this predicate"
     if rest and asks > 1 and session.affords(rest, delivery):
         await _ask_decisions(session, rest, asks - 1, delivery)
         return
-    note = "the reply does not answer this predicate"
     for bill in rest:
-        delivery.emit(bill.answer(Verdict.UNREADABLE, session.by, raw=reply.text, note=note))
+        delivery.emit(bill.unanswered(session.by))
 
 
 async def _decisions_body(session: Session, bills: Sequence[Bill]) -> dict[str, Any]:
-    labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
+    labels = [bill.asked for bill in bills if isinstance(bill.asked, Label)]
     questions = []
     for number, (text, data) in enumerate(predicates(labels), start=1):
         instructions = [DECISIONS.part(text), {"type": "input_json", "data": data}]

@@ -47,7 +47,8 @@ class Remembered:
 
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
-CHANCES = 3  # attempts: one bad reply must not decide what a server can do
+# One bad reply must not decide what a server can do.
+GREETINGS = ("Say hello.", "Say hello. Be brief.", "Say hello. Use one word.")
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
 LIMITS = ("max_completion_tokens", "max_tokens")
 OPTIONAL = ("temperature", "seed", "reasoning_effort", "top_logprobs", "logprobs")
@@ -122,8 +123,8 @@ class _Probe:
 
     async def _enforces(self, form: str) -> bool:
         answered = False
-        for _ in range(CHANCES):
-            reply = await self._chat(form, may_fail=True)
+        for greeting in GREETINGS:
+            reply = await self._chat(form, may_fail=True, greeting=greeting)
             if reply is None:
                 return False
             if _enforced(reply, form):
@@ -139,10 +140,10 @@ class _Probe:
             raise OracleUnavailable(f"{host} gives no {endpoint} reply: check the base URL, or run again later")
         return False
 
-    async def _chat(self, form: str, *, may_fail: bool) -> Reply | None:
+    async def _chat(self, form: str, *, may_fail: bool, greeting: str = GREETINGS[0]) -> Reply | None:
         while True:
             try:
-                send = partial(self._client.send, "chat", self._body(form), PROBE_TOKENS.input)
+                send = partial(self._client.send, "chat", self._body(form, greeting), PROBE_TOKENS.input)
                 reply = await self._payer.pay("chat", send)
             except Unsupported as fault:
                 if self._adapts_to(fault):
@@ -165,10 +166,10 @@ class _Probe:
         self._missing.add(named)
         return True
 
-    def _body(self, form: str) -> dict[str, Any]:
+    def _body(self, form: str, greeting: str) -> dict[str, Any]:
         """The prompt asks for something that the format does not allow: only an enforced one changes the answer."""
         config = self._config
-        prompt = "Say hello. Answer in JSON." if form == "json_object" else "Say hello."
+        prompt = f"{greeting} Answer in JSON." if form == "json_object" else greeting
         body: dict[str, Any] = {
             "model": config.model,
             "messages": [{"role": "user", "content": prompt}],
@@ -186,12 +187,12 @@ class _Probe:
         return {name: value for name, value in body.items() if name not in self._missing}
 
     async def _has_decisions(self) -> bool:
-        statement = [{"type": "input_text", "text": "It is a greeting."}]
-        question = {"type": "predicate", "name": "1", "instructions": statement}
-        body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
-        send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
         answered = False
-        for _ in range(CHANCES):
+        for statement in ("It is a greeting.", "It greets somebody.", "Somebody is greeted."):
+            instructions = [{"type": "input_text", "text": statement}]
+            question = {"type": "predicate", "name": "1", "instructions": instructions}
+            body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
+            send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
             try:
                 reply = await self._payer.pay("decisions", send)
             except Unsupported:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -29,6 +29,7 @@ from models.oracle import (
     Usage,
     Verdict,
     changes_raised,
+    digest_of,
 )
 from models.prices import Tokens, bound, settled, shares
 from models.prompting import ImagePart, ImageUrls, Message
@@ -46,6 +47,9 @@ class Bill:
 
     question: Question
     weight: Money
+    asked: Question = field(init=False)  # the question in its latest words
+    sent: set[str] = field(default_factory=set)  # digests of the forms in which it was asked, whatever the seed
+    unusable: tuple[Verdict, str, str] = (Verdict.UNREADABLE, "", "")  # of its latest reply: also its text, and why
     requests: int = 0
     tokens: Tokens = NOTHING
     cost: Money = 0
@@ -57,6 +61,9 @@ class Bill:
     announced: Money | None = None  # what `leaving` was last called with
     started: float = field(default_factory=time.monotonic)
 
+    def __post_init__(self) -> None:
+        self.asked = self.question
+
     def answer(self, verdict: Verdict, by: str, *, raw: str = "", **rest: Any) -> Answer:
         tokens = self.tokens
         usage = Usage(self.requests, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
@@ -64,6 +71,20 @@ class Bill:
         raw = raw.encode("utf-8", "replace").decode("utf-8")[:RAW_LIMIT]
         rest |= {"cost": self.cost, "in_doubt": self.in_doubt, "overcharge": self.overcharge}
         return Answer(self.question, verdict, by, usage=usage, seconds=seconds, raw=raw, **rest)
+
+    def unanswered(self, by: str) -> Answer:
+        """With its latest reply, which could not be used."""
+        verdict, raw, note = self.unusable
+        return self.answer(verdict, by, raw=raw, note=note)
+
+
+def is_new_form(bills: Sequence[Bill], body: Mapping[str, Any]) -> bool:
+    """Whether these questions were not asked in this form before: with another seed it is the same."""
+    form = digest_of({name: value for name, value in body.items() if name != "seed"})
+    is_new = any(form not in bill.sent for bill in bills)
+    for bill in bills:
+        bill.sent.add(form)
+    return is_new
 
 
 def charge(bills: Sequence[Bill], tokens: Tokens, cost: Money) -> None:
@@ -247,7 +268,7 @@ class Session:
         return self._attempts(bills, self._most(bills, repairs), delivery).fits()
 
     def _most(self, bills: Sequence[Bill], repairs: bool) -> Tokens:
-        return self.bounds.request([bill.question for bill in bills]) + Tokens(REPAIR_TOKENS if repairs else 0)
+        return self.bounds.request([bill.asked for bill in bills]) + Tokens(REPAIR_TOKENS if repairs else 0)
 
     def _attempts(self, bills: Sequence[Bill], most: Tokens, delivery: Delivery) -> BookedAttempts:
         cost = self.bounds.most(self.bounds.tariff(bills[0].question), most)
@@ -256,11 +277,12 @@ class Session:
     async def ask_or_halve(
         self,
         bills: list[Bill],
-        ask: Callable[[list[Bill]], Awaitable[Reply]],
+        ask: Callable[[list[Bill]], Awaitable[Reply | None]],
         read: Callable[[list[Bill], Reply], Awaitable[None]],
         delivery: Delivery,
     ) -> None:
-        """All in one request; if the server finds it too long or declines it, each half in a request of its own."""
+        """All in one request; if the server finds it too long or declines it, each half in a request of its own. What
+        was asked in the same form before is not sent: it stays unanswered."""
         try:
             reply = await ask(bills)
         except (TooLong, Declined) as fault:
@@ -269,7 +291,15 @@ class Session:
             else:
                 await all_of([self.ask_or_halve(half, ask, read, delivery) for half in halves(bills)])
             return
-        await read(bills, reply)
+        if reply is not None:
+            await read(bills, reply)
+            return
+        for bill in bills:
+            delivery.emit(bill.unanswered(self.by))
+
+    def first_ask(self, question: Question) -> int:
+        """Of a question that an earlier run has asked in vain, the forms of then come before."""
+        return self.config.asks if question in self.anew else 0
 
     @asynccontextmanager
     async def ahead_of_others(self, prefix: str) -> AsyncIterator[None]:

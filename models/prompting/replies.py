@@ -46,6 +46,7 @@ class Reading:
     reason: str = ""  # where the question asks why
     quote: str = ""
     ordered: bool = False  # of the values of an attribute
+    repeats: bool = False  # it names a feature that is known or not wanted: an answer, but nothing new
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
@@ -57,7 +58,8 @@ def parse_feature(reply: str, question: Compare) -> Reading:
 
 
 def _features(data: dict[str, Any], question: Compare) -> Reading:
-    """Every feature is valid by itself, and other than those before it; the rest is left out."""
+    """Every feature is valid by itself, and other than those before it; the rest is left out. If all repeat what is
+    known, so does the answer."""
     listed = data["features"]
     if not isinstance(listed, list):
         return unreadable('"features" must be a list of objects')
@@ -69,14 +71,14 @@ def _features(data: dict[str, Any], question: Compare) -> Reading:
             _feature(item, replace(question, known=known)) if isinstance(item, dict) else unreadable("not an object")
         )
         readings.append(reading)
-        if reading.feature is not None and len(named) < question.most:
+        if reading.feature is not None and not reading.repeats and len(named) < question.most:
             named.append(NamedFeature(reading.feature, reading.shown))
     if named:
         rejected = "; ".join(dict.fromkeys(_rejected(reading) for reading in readings if reading.problem))
         problem = f"left out: {rejected}" if rejected else ""
         return Reading(Verdict.FEATURE, named[0].feature, named[0].shown, problem, more=tuple(named[1:]))
-    wrong = next((reading for reading in readings if reading.problem), None)
-    return wrong or Reading(Verdict.NONE)
+    wrong = [reading for reading in readings if reading.problem]
+    return next((reading for reading in wrong if reading.repeats), wrong[0] if wrong else Reading(Verdict.NONE))
 
 
 def _feature(data: dict[str, Any], question: Compare) -> Reading:
@@ -86,11 +88,14 @@ def _feature(data: dict[str, Any], question: Compare) -> Reading:
         return Reading(Verdict.NONE)
     if not isinstance(raw_name, str) or not isinstance(raw_definition, str):
         return unreadable("name and definition must be texts")
-    problem = name_problem(name, question.known, question.exclude)
+    problem = name_problem(name)
     if problem:
         return unreadable(problem, name)
     definition = one_sentence(clean(raw_definition))
     problem = definition_problem(definition)
+    if repeated := name_problem(name, question.known, question.exclude):
+        feature = Feature(name, "" if problem else definition)
+        return Reading(Verdict.FEATURE, feature, problem=repeated, named=name[:NAME_LIMIT], repeats=True)
     if problem:
         return unreadable(problem, name)
     shown = _having(data, question)
@@ -99,9 +104,10 @@ def _feature(data: dict[str, Any], question: Compare) -> Reading:
     return Reading(Verdict.FEATURE, Feature(name, definition), shown)
 
 
-def parse_labels(reply: str, paths: Sequence[Sequence[str]]) -> dict[int, bool]:
-    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped."""
-    data = object_with(reply, [path[0] for path in paths])
+def parse_labels(reply: str, paths: Sequence[Sequence[str]], *, cut: bool = False) -> dict[int, bool]:
+    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped. A reply that
+    was cut holds those that are complete."""
+    data = object_with(closed(reply) if cut else reply, [path[0] for path in paths])
     if data is None:
         alone = parse_yes_no(reply) if len(paths) == 1 else None
         return {} if alone is None else {0: alone}
@@ -141,6 +147,23 @@ def json_objects(reply: str) -> list[dict[str, Any]]:
             position += 1
         position = text.find("{", position)
     return found
+
+
+_STRING_OR_SIGN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
+
+
+def closed(reply: str) -> str:
+    """A reply that was cut, up to the last complete value of the object that it began, with what closes the object."""
+    begun, open_at, complete = reply.find("{"), list[str](), ""
+    for sign in _STRING_OR_SIGN.finditer(reply[:REPLY_LIMIT], max(begun, 0)):
+        if sign.group() in ("{", "["):
+            open_at.append("}" if sign.group() == "{" else "]")
+        elif sign.group() in ("}", "]") and open_at:
+            open_at.pop()
+            complete = reply[: sign.end()] + "".join(reversed(open_at))
+        elif sign.group() == ",":
+            complete = reply[: sign.start()] + "".join(reversed(open_at))
+    return complete or reply
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ STOPPED = {
     "oracle-unavailable": "the oracle could not be asked any more",
     "target-g": "wanted g reached",
     "nones": "NONE after NONE",
+    "repeats": "answers named only what was known",
     "nothing-unresolved": "nothing unresolved",
     "stopped": "a person stopped it",
 }

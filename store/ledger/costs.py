@@ -69,7 +69,7 @@ class Night:
 
 # As runs are listed: one that ended as it should is done, however it decided that.
 _STATES = {
-    **dict.fromkeys(("stopped: queries", "stopped: target-g", "stopped: nones", "stopped: nothing-unresolved"), "done"),
+    **{f"stopped: {reason}": "done" for reason in ("queries", "target-g", "nones", "repeats", "nothing-unresolved")},
     "contract": "not as expected",
     "unusable": "answers unusable",
     "budget": "budget used up",

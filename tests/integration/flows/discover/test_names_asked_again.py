@@ -87,8 +87,19 @@ def test_a_bad_name_is_asked_again_once_and_recorded(store: Store, name: str) ->
     assert json.dumps(again.to_json()) == json.dumps(answer.to_json())
 
 
+@pytest.mark.parametrize("second", ["red hat", "no cat", "the red hat"])
+def test_a_known_name_after_its_repair_is_an_answer_that_repeats(store: Store, second: str) -> None:
+    with FakeOpenAI(Naming(["Red hats", second])) as server:
+        answer = asked(server, store, {})
+    assert answer.verdict is Verdict.FEATURE
+    assert answer.feature is not None
+    assert answer.feature.name.casefold() in ("red hat", "red hats", "the red hat")
+    assert answer.usage.requests == 2
+    assert "known feature" in answer.note
+
+
 def test_the_limit_is_the_number_of_asks(store: Store) -> None:
-    with FakeOpenAI(Naming(list(BAD) * 2)) as server:
+    with FakeOpenAI(Naming([name for name, why in BAD.items() if "known" not in why] * 2)) as server:
         answer = asked(server, store, {})
         assert answer.verdict is Verdict.UNREADABLE
         assert answer.feature is None

@@ -147,6 +147,22 @@ def test_a_known_feature_in_other_words_is_not_labelled_again(again: str) -> Non
     assert progress.repeated == 1
 
 
+def test_a_run_ends_early_when_answers_name_only_what_is_known() -> None:
+    examples = texts(20)
+
+    def compare(questions: list[Compare]) -> Elicited:
+        return Elicited([Answer(asked, Verdict.FEATURE, "me", Feature("trait x")) for asked in questions])
+
+    def label(features: list[Feature]) -> Labelled:
+        return Labelled([Ballot.empty(feature, len(examples)) for feature in features])
+
+    strategy = make_strategy("auto", len(examples), np.random.default_rng(0))
+    progress = Loop(strategy, examples, Limits(queries=35), compare, label).run()
+    assert progress.stopped is StopReason.REPEATS
+    assert (progress.queries, progress.repeated, len(progress.findings)) == (11, 10, 1)
+    assert progress.message.startswith("stopped after 11 of 35 queries: the last 10 answers named known features only")
+
+
 @pytest.mark.parametrize("answered", [0, 3])
 def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_leaves_what_was_found(
     answered: int,

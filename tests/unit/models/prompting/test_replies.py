@@ -105,9 +105,40 @@ def test_what_breaks_a_rule_is_unreadable_with_the_rule(changes: dict[str, Any],
     assert words in problem(reply(**changes))
 
 
-def test_a_known_name_is_noticed_in_another_dress() -> None:
-    assert "known feature" in problem(reply(name="The Striped."), question(known=("striped",)))
-    assert "known feature" in problem(reply(name="wearing hats"), question(known=("a hat",)))
+@pytest.mark.parametrize(("name", "known"), [("The Striped.", "striped"), ("wearing hats", "a hat")])
+def test_a_known_name_in_another_dress_is_an_answer_that_repeats(name: str, known: str) -> None:
+    read = parse_feature(reply(name=name, have=["A"]), question(known=(known,)))
+    assert (read.verdict, read.repeats) == (Verdict.FEATURE, True)
+    assert "known feature" in read.problem
+    unwanted = replace(question(), exclude=(known,))
+    assert parse_feature(reply(name=name), unwanted).repeats
+
+
+def test_an_answer_of_several_features_repeats_only_if_all_do() -> None:
+    assert several(one("not red"), one("striped"), known=("striped",)).repeats
+    read = several(one("striped"), one("red"), known=("striped",))
+    assert read.feature is not None
+    assert (read.feature.name, read.repeats) == ("red", False)
+
+
+CUT = '{"A": {"1": true, "2": false}, "B": {"1": false, "2": tr'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (CUT, {0: True, 1: False, 2: False}),
+        (CUT[:-4], {0: True, 1: False, 2: False}),
+        (CUT[:27], {0: True}),
+        ("```json\n" + CUT, {0: True, 1: False, 2: False}),
+        ('{"A": {"1', {}),
+        ("", {}),
+        ('{"A": {"1": true}, "no, {key", "B": {"1": true}', {}),
+    ],
+)
+def test_the_complete_labels_of_a_reply_that_was_cut_are_kept(text: str, found: dict[int, bool]) -> None:
+    paths = [(letter, number) for letter in "AB" for number in "12"]
+    assert parse_labels(text, paths, cut=True) == found
 
 
 def test_a_name_is_cleaned_of_marks_and_invisible_characters() -> None:
