@@ -284,7 +284,7 @@ def on_cluster(folder: Path, pictures: int, runner: str) -> tuple[list[Cell], pd
     own = folder / runner
     own.mkdir()
     kept = {name: str(own / name) for name in HOMES}
-    kept |= {"TWOTHIRDS_SERVER_MINUTES": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    kept |= {"TWOTHIRDS_SERVER_MINUTES": "0.05", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     command = [sys.executable, "-m", "flows", "enrich", str(folder / "pictures.csv"), "--oracle", PAID_CROWD, "--yes"]
     command += ["--features", "; ".join(traits(CLUSTER_FEATURES)), "--out", str(own / "out")]
     command += ["--runner", runner, "--workers", str(WORKERS)]

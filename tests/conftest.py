@@ -27,7 +27,7 @@ settings.load_profile("suite")
 for name in [name for name in os.environ if name.startswith("PREFECT_")]:
     del os.environ[name]  # the user's own server and profile are not for tests
 os.environ.update(HF_HUB_OFFLINE="1", DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
-os.environ["TWOTHIRDS_SERVER_MINUTES"] = "0"  # no server goes on when a test has ended
+os.environ["TWOTHIRDS_SERVER_MINUTES"] = "0.05"  # no server goes on for long when a test has ended
 # Nothing is fetched from the web, and every HTTP client reads the authorities that it trusts: one is read soonest.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "one_certificate.pem")
 

@@ -257,7 +257,7 @@ def environment(job: Job, python: Path) -> dict[str, str]:
     kept = {name: str(state / place) for name, place in homes.items()}
     tables = sorted(python.parents[1].glob("lib/*/site-packages/litellm/litellm_core_utils/tokenizers"))
     offline |= {"TIKTOKEN_CACHE_DIR": str(tables[0])} if tables else {}  # it would be fetched otherwise
-    shared = {"PREFECT_HOME": str(state.parent / "prefect"), "TWOTHIRDS_SERVER_MINUTES": "0"}
+    shared = {"PREFECT_HOME": str(state.parent / "prefect"), "TWOTHIRDS_SERVER_MINUTES": "0.05"}
     return os.environ | offline | kept | shared
 
 

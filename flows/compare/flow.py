@@ -120,7 +120,5 @@ def run_flow(prepared: PreparedComparison) -> dict[str, Any]:
     labels = [prepared.dataset.name, *sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})]
     work, display = partial(_compare, prepared), prepared.display
     with prepared.store:
-        result: dict[str, Any] = run_as_flow(
-            compare_flow, prepared.settings, work, publish.name, *labels, display=display
-        )
+        result: dict[str, Any] = run_as_flow(compare_flow, prepared.settings, work, *labels, display=display)
     return result

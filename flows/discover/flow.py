@@ -378,7 +378,7 @@ def run_flow(prepared: Prepared) -> Run:
     work, display = partial(_discover, prepared), prepared.display
     with prepared.store:
         summary = run_as_flow(
-            discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
+            discover_flow, prepared.settings, work, prepared.dataset.name, prepared.kind, display=display
         )
     return Run(prepared.folder, summary=RunSummary.model_validate(summary))
 

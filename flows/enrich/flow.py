@@ -350,11 +350,11 @@ def table_folder(out: str, *, writable: bool = True) -> OutFolder:
 def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:
     """An enrichment as a flow run. A local model is loaded, and looks at the first pictures, while Prefect starts,
     unless there may be nothing new."""
-    last, name = publish_enrichment.name, name_of(settings.dataset)
+    name = name_of(settings.dataset)
     with closing(Resources(display)) as resources:
         here = is_local(settings.oracle) and settings.runner == "threads"  # else the processes of a cluster load it
         if here and not table_version(folder_of(settings)):
             threading.Thread(target=resources.load_ahead, args=(settings,), name="load", daemon=True).start()
         work = partial(_enrich, settings, resources=resources)
-        summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)
+        summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, name, display=display)
         return summary

@@ -177,5 +177,5 @@ def _write(file: Any, rows: list[dict[str, Any]]) -> None:
 def run_rediscover_flow(settings: RediscoverSettings, display: Display = SILENT) -> Rediscovered:
     """A rediscovery as a flow run."""
     work, name = partial(_rediscover, settings), name_of(settings.dataset)
-    found: Rediscovered = run_as_flow(rediscover_flow, settings, work, publish.name, name, display=display)
+    found: Rediscovered = run_as_flow(rediscover_flow, settings, work, name, display=display)
     return found

@@ -123,7 +123,7 @@ def start_in_background() -> BackgroundServer | None:
     where it is another one."""
     os.environ.update(prefect_environment())
     idle, terms, state = server_idle_seconds(), terms_of_environment(), state_folder()
-    if not idle or terms is None or kept_server(state):
+    if terms is None or kept_server(state):
         return None
     background = BackgroundServer(state, idle)
     background.start(terms)

@@ -1,5 +1,5 @@
-"""The Prefect API that a run uses: the one it is pointed at, one kept by `python -m flows server`, the one in the
-background, or one of its own."""
+"""The Prefect API that a run uses: the one it is pointed at, one kept by `python -m flows server`, or the one in the
+background."""
 
 from __future__ import annotations
 
@@ -9,23 +9,16 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
-from typing import NamedTuple
 
 from flows.prefect_api.background import BackgroundServer, start_in_background
-from flows.prefect_api.environment import prefect_environment
-from flows.prefect_api.servers import BUSY_SECONDS, LocalServer, ServerError, answers, kept_server, own_server
+from flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
+from flows.prefect_api.servers import BUSY_SECONDS, LocalServer, ServerError, answers, kept_server
 from flows.progress import SILENT, Display
 
 STARTING = "starting Prefect"
 RETRIES, REQUEST_SECONDS = 3, 10.0  # a server on this machine counts as lost after 14 s if dead, 54 s if it hangs
-
-
-class Api(NamedTuple):
-    url: str
-    own: bool  # it ends with the run
 
 
 @contextmanager
@@ -44,8 +37,8 @@ def starting_prefect() -> Iterator[None]:
 
 
 @contextmanager
-def prefect_api(state: Path, idle: float, display: Display = SILENT) -> Iterator[Api]:
-    """Yield a Prefect API that answers, for as long as the caller needs it."""
+def prefect_api(display: Display = SILENT) -> Iterator[None]:
+    """Have a Prefect API that answers, for as long as the caller needs it."""
     os.environ.update(prefect_environment())
     from prefect.settings import get_current_settings
 
@@ -56,28 +49,17 @@ def prefect_api(state: Path, idle: float, display: Display = SILENT) -> Iterator
             f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
             "or unset PREFECT_API_URL to let the run bring its own"
         )
-    running = kept_server(state, pointed_at)
-    if running is None and pointed_at:
+    if kept := kept_server(state_folder(), pointed_at):
+        with pointing_at(kept):
+            yield
+    elif pointed_at:
         _assert_admitted(pointed_at)
-        yield Api(pointed_at, own=False)
-        return
-    with _local_server(running, state, idle, display) as local, pointing_at(local), _heartbeats(watched=bool(running)):
-        yield Api(local.url, own=not (running or idle))
-
-
-@contextmanager
-def _local_server(running: LocalServer | None, state: Path, idle: float, display: Display) -> Iterator[LocalServer]:
-    """The server that is kept, else the one in the background, else a new one that ends with this process."""
-    with ExitStack() as stack:
-        if running:
-            server = running
-        elif idle:
-            background = stack.enter_context(BackgroundServer(state, idle))
+        yield
+    else:
+        with BackgroundServer(state_folder(), server_idle_seconds()) as background:
             server = background.answering() or _awaited(background, display)
-        else:
-            with display.waiting(STARTING):
-                server = stack.enter_context(own_server(state))
-        yield server
+            with pointing_at(server), _without_heartbeats():
+                yield
 
 
 def _awaited(background: BackgroundServer, display: Display) -> LocalServer:
@@ -125,11 +107,11 @@ def pointing_at(server: LocalServer) -> Iterator[None]:
 
 
 @contextmanager
-def _heartbeats(*, watched: bool) -> Iterator[None]:
-    """None to a server that nobody watches: each run would wait up to a second for the thread that sends them."""
+def _without_heartbeats() -> Iterator[None]:
+    """To a server that nobody watches: each run would wait up to a second for the thread that sends them."""
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-    with nullcontext() if watched else temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield
 
 

@@ -19,16 +19,14 @@ def state_folder() -> Path:
 
 
 def server_idle_seconds() -> float:
-    """How long the Prefect server that runs share goes on when none uses it; 0: each run brings one of its own."""
+    """How long the Prefect server that runs share goes on when none uses it."""
     text = os.environ.get(SERVER_MINUTES) or str(DEFAULT_MINUTES)
     try:
         minutes = float(text)
     except ValueError:
-        minutes = -1
-    if not 0 <= minutes <= 1440:
-        raise UsageError(
-            f"{SERVER_MINUTES} {text!r}: give minutes from 0 to 1440; with 0 each run starts its own server"
-        )
+        minutes = 0
+    if not 0 < minutes <= 1440:
+        raise UsageError(f"{SERVER_MINUTES} {text!r}: give minutes above 0, at most 1440")
     return minutes * 60
 
 

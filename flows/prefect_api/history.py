@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx
 from prefect import Task
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
 from prefect.exceptions import MissingContextError
@@ -31,7 +29,7 @@ from reports.run import UnusableAnswers
 _log = logging.getLogger(__name__)
 REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
 MINUTE = 60.0  # between two lines on how far the run is
-PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete
+PATIENCE_SECONDS = 20.0  # a busy machine may take so long
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -206,16 +204,3 @@ def send_history(patience: float = PATIENCE_SECONDS) -> None:
     """Hand over the events and log lines that Prefect's client still holds back."""
     EventsWorker.drain_all(timeout=patience, at_exit=False)
     APILogWorker.drain_all(timeout=patience, at_exit=False)
-
-
-def wait_for_history(flow_run_id: UUID, last_task: str) -> None:
-    """Wait until the server knows that the run's last task has ended, and with it all the others."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
-    with get_client(sync_client=True) as client:
-        while time.monotonic() < deadline:
-            runs = client.read_task_runs(flow_run_filter=this_run)
-            ended = all(run.state is not None and run.state.is_final() for run in runs)
-            if ended and any(run.name.startswith(last_task) for run in runs):
-                return
-            time.sleep(0.1)

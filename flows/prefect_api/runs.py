@@ -23,13 +23,11 @@ from pydantic import BaseModel
 
 from flows.prefect_api.connection import prefect_api
 from flows.prefect_api.endings import DONE, FAILED, Ending, ending_of, line_of
-from flows.prefect_api.environment import server_idle_seconds, state_folder
 from flows.prefect_api.history import (
     History,
     is_failure_of_prefect,
     send_history,
     stop_sending,
-    wait_for_history,
 )
 from flows.prefect_api.metrics_file import write_metrics
 from flows.prefect_api.servers import HURRIED_SECONDS, answers
@@ -41,20 +39,17 @@ from tasks import without_tracebacks
 
 def run_with_api(
     start: Callable[[], State[Any]],
-    last_task: str,
     *labels: str,
     display: Display = SILENT,
     history: History | None = None,
 ) -> State[Any]:
-    """Start a flow (with `return_state=True`); a server of its own is kept until the run's history has reached it."""
+    """Start a flow (with `return_state=True`), and hand over its history."""
     with ExitStack() as stack:
-        api = stack.enter_context(prefect_api(state_folder(), server_idle_seconds(), display))
+        stack.enter_context(prefect_api(display))
         stack.enter_context(tags("twothirds", *labels))
         try:
             state = start()
             send_history()
-            if api.own and state.is_completed() and state.state_details.flow_run_id:
-                wait_for_history(state.state_details.flow_run_id, last_task)
         except KeyboardInterrupt:
             send_history(HURRIED_SECONDS)  # what is not sent by now, Prefect would try to send to a server that is gone
             raise
@@ -189,12 +184,11 @@ def run_as_flow(
     template: Flow[..., Any],
     settings: BaseModel,
     work: Callable[[History], Any],
-    last_task: str,
     *labels: str,
     display: Display = SILENT,
 ) -> Any:
     """Do `work` as a run of a flow, and return its result. `labels` are tags of the run, the first the data set."""
-    run = partial(_run_here, template, settings, work, last_task, *labels, display=display)
+    run = partial(_run_here, template, settings, work, *labels, display=display)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -207,7 +201,6 @@ def _run_here(
     template: Flow[..., Any],
     settings: BaseModel,
     work: Callable[[History], Any],
-    last_task: str,
     *labels: str,
     display: Display,
 ) -> Any:
@@ -216,7 +209,7 @@ def _run_here(
     flow: Any = PreparedFlow(template, attempt)
     start = partial(flow, settings, return_state=True)
     try:
-        state = run_with_api(start, last_task, *labels, display=display, history=history)
+        state = run_with_api(start, *labels, display=display, history=history)
     except (Abort, Exception):
         if not history.lost:
             raise

@@ -1,6 +1,6 @@
-"""Prefect servers of our own: one that ends with this process, and one kept by `python -m flows server`.
+"""A Prefect server of ours that ends with this process: kept by `python -m flows server`.
 
-They answer on this machine only, their own pages, and who knows their password: see guarded_server."""
+They answer on this machine only, who knows their password, and pages of the origins that Prefect's settings name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_SECONDS = 120.0
 STOP_SECONDS = 8.0
 HURRIED_SECONDS = 1.0  # after Ctrl-C, or when the server is lost
 BUSY_SECONDS = 30.0  # a server that is there but busy may take so long
-PROGRAM = Path(__file__).with_name("guarded_server.py")
+PROGRAM = Path(__file__).with_name("server_program.py")
 NOTE, PASSWORD = "server.json", "server.auth"  # where a server is kept, and what it asks for
 
 
@@ -96,7 +96,7 @@ def own_server(state: Path, port: int = 0, password: SecretStr | None = None) ->
 def launch(
     own: socket.socket, terms: Terms, log: Path, words: Sequence[str], *, keep: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start the guarded server at a socket; `words` say when it ends, and it keeps open what `keep` lists."""
+    """Start the server at a socket; `words` say when it ends, and it keeps open what `keep` lists."""
     with log.open("w") as sink:
         return subprocess.Popen(
             [sys.executable, "-P", str(PROGRAM), str(own.fileno()), *words],

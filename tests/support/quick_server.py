@@ -1,11 +1,9 @@
-"""Our guarded server with a page in place of Prefect, which takes seconds to start; started as guarded_server.py is."""
+"""Our server with a page in place of Prefect, which takes seconds to start; started as server_program.py is."""
 
 from __future__ import annotations
 
-import os
-
-from flows.prefect_api import guarded_server
-from flows.prefect_api.guarded_server import Activity, App, Message, OwnOriginsOnly, Receive, Send
+from flows.prefect_api import server_program
+from flows.prefect_api.server_program import Activity, App, Message, Receive, Send, noting
 
 
 async def _page(scope: Message, receive: Receive, send: Send) -> None:
@@ -19,9 +17,9 @@ async def _page(scope: Message, receive: Receive, send: Send) -> None:
 
 
 def _create_app(activity: Activity) -> App:
-    return OwnOriginsOnly(_page, os.environ["PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"].split(","), activity)
+    return noting(_page, activity)
 
 
 if __name__ == "__main__":
-    guarded_server.create_app = _create_app
-    guarded_server.main()
+    server_program.create_app = _create_app
+    server_program.main()

@@ -29,19 +29,17 @@ TOLD = "no longer answers"
 DEAD_SECONDS, HUNG_SECONDS = 40.0, 120.0  # within which it is reported on a busy machine; else it takes 14 s and 54 s
 
 
-def server_of(command: Command) -> int:
+def server_of(folder: Path) -> int:
     """The process id of the Prefect server that a command has started."""
-    for listed in Path(f"/proc/{command.process.pid}/task").glob("*/children"):
-        for child in listed.read_text(encoding="ascii").split():
-            if b"server" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return int(child)
-    raise AssertionError("no server was started")
+    [note] = folder.glob("state/twothirds/servers/*/note.json")
+    return int(json.loads(note.read_text(encoding="utf-8"))["pid"])
 
 
 def ended_without_prefect(command: Command, how: signal.Signals = signal.SIGKILL, within: float = 300.0) -> list[str]:
     """Take the server away when some answers are kept; the lines about it, when the command has ended well."""
     command.wait_until(answers=40)
-    os.kill(server_of(command), how)
+    server = server_of(command.folder)
+    os.kill(server, how)
     began = time.monotonic()
     while TOLD not in (command.folder / "errors").read_text() and command.process.poll() is None:
         assert time.monotonic() - began < within, "nothing is said"
@@ -51,6 +49,8 @@ def ended_without_prefect(command: Command, how: signal.Signals = signal.SIGKILL
     assert status == 0, errors
     assert "Traceback" not in errors
     assert "error" not in errors.lower(), errors
+    if how is signal.SIGSTOP:
+        os.kill(server, signal.SIGCONT)
     wait_until_none_is_left(str(command.folder))
     return [line for line in errors.splitlines() if "Prefect" in line and "starting" not in line]
 

@@ -260,7 +260,9 @@ def test_the_page_ends_and_says_how_to_go_on(tmp_path: Path, how: signal.Signals
 @pytest.mark.slow
 @SIGNALS
 @pytest.mark.parametrize("answers", [pytest.param(0, id="at the start"), pytest.param(40, id="in the middle")])
-def test_a_discovery_with_a_server_of_its_own_ends_with_it(tmp_path: Path, how: signal.Signals, answers: int) -> None:
+def test_a_discovery_ends_and_the_server_that_it_started_when_idle(
+    tmp_path: Path, how: signal.Signals, answers: int
+) -> None:
     with started(tmp_path, *discovering(tmp_path)) as command:
         command.wait_for_word("starting Prefect")
         if answers:

@@ -32,7 +32,7 @@ def test_the_shipped_model_finds_features_without_a_key_and_without_network(tmp_
     watched = tmp_path / "watched"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "PREFECT_"))}
     environment |= {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("DATA", "STATE", "CACHE")}
-    environment |= {"PREFECT_HOME": str(prefect_home(tmp_path / "prefect")), "TWOTHIRDS_SERVER_MINUTES": "0"}
+    environment |= {"PREFECT_HOME": str(prefect_home(tmp_path / "prefect")), "TWOTHIRDS_SERVER_MINUTES": "0.05"}
     environment |= {"PYTHONPATH": str(tmp_path), "WATCHED": str(watched), "NO_COLOR": "1"}
     words = ("discover", "datasets/faces", "--oracle", "contrastive", "--queries", "5", "--out", str(tmp_path / "run"))
     done = subprocess.run(

@@ -20,7 +20,6 @@ from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store
 from tasks.ask import label_batch
-from tasks.publish import publish_enrichment
 from tests.support.comparisons import write_votes
 from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples
 from tests.support.slow import slow
@@ -221,7 +220,7 @@ def test_a_nightly_flow_that_is_tried_again_goes_on_from_the_partial_table(
     server.answers_left = 2 + 5
     threading.Thread(target=come_back, daemon=True).start()
     flow = nightly_flow.with_options(retry_delay_seconds=1)
-    summary = run_with_api(lambda: flow(settings, return_state=True), publish_enrichment.name, "texts").result()
+    summary = run_with_api(lambda: flow(settings, return_state=True), "texts").result()
     assert (summary["stopped_because"], summary["version"], summary["rows"]) == ("done", 2, 16)
     with Store.open(f"sqlite:///{tmp_path / 'table.sqlite'}") as store:
         assert [run["status"] for run in store.runs.overview()] == ["done", "oracle-unavailable"]

@@ -1,10 +1,6 @@
-"""The program of a Prefect server of our own. `python guarded_server.py SOCKET PARENT_PID` ends with its parent.
-`python guarded_server.py SOCKET 0 ALIVE IDLE_SECONDS FOLDER` goes on in the background until it is idle: background.py
-starts it, with the lock ALIVE taken.
-
-Any page that is open in a browser can send requests to this machine. Prefect asks for the password of
-PREFECT_SERVER_API_AUTH_STRING; before that, what does not come from one of the server's own origins is refused here,
-also under a name that a stranger's DNS resolves to this machine (DNS rebinding).
+"""The program of a Prefect server of ours. `python server_program.py SOCKET PARENT_PID` ends with its parent.
+`python server_program.py SOCKET 0 ALIVE IDLE_SECONDS FOLDER` goes on in the background until it is idle: background.py
+starts it, with the lock ALIVE taken. Prefect's own settings keep strangers out: a password, and the origins of pages.
 
 Imports nothing of the project, so that it starts as fast as Prefect does."""
 
@@ -21,11 +17,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     import uvicorn
@@ -34,7 +29,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
-NO_FRAMES = [(b"x-frame-options", b"DENY"), (b"content-security-policy", b"frame-ancestors 'none'")]
 
 
 class Activity:
@@ -57,59 +51,14 @@ class Activity:
         return 0.0 if self._open else time.monotonic() - self._ended
 
 
-class OwnOriginsOnly:
-    """Refuses requests for another host, from a page of another origin, and those that another site's page makes."""
+def noting(app: App, activity: Activity) -> App:
+    """The application, which notes when it is asked something."""
 
-    def __init__(self, app: App, origins: Iterable[str], activity: Activity) -> None:
-        self._app, self._activity = app, activity
-        self._origins = {origin.strip().lower() for origin in origins}
-        self._hosts = {urlsplit(origin).netloc for origin in self._origins}
+    async def noted(scope: Message, receive: Receive, send: Send) -> None:
+        with nullcontext() if scope["type"] == "lifespan" else activity:
+            await app(scope, receive, send)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-        elif why := self.refusal(scope):
-            await _refuse(scope, send, why)
-        else:
-            with self._activity:
-                await self._app(scope, receive, _unframed(send))
-
-    def refusal(self, scope: Message) -> str:
-        """Why a request is refused; empty if it is not."""
-
-        def values(name: bytes) -> list[str]:
-            return [value.decode("latin-1").lower() for key, value in scope["headers"] if key == name]
-
-        hosts, origins, sites = values(b"host"), values(b"origin"), values(b"sec-fetch-site")
-        if len(hosts) != 1 or hosts[0] not in self._hosts:
-            return "this server answers at its own address only"
-        if origins:
-            return "" if set(origins) <= self._origins else "this server answers pages of its own only"
-        if set(sites) <= {"same-origin", "none"}:  # browsers send it, other programs do not
-            return ""
-        asked = (values(b"sec-fetch-mode"), values(b"sec-fetch-dest"), scope.get("method"))
-        followed = asked == (["navigate"], ["document"], "GET") and not scope["path"].startswith("/api")
-        return "" if followed else "this server answers pages of its own only"  # a link to a page may be anywhere
-
-
-async def _refuse(scope: Message, send: Send, why: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": why})
-        return
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
-    await send({"type": "http.response.body", "body": why.encode()})
-
-
-def _unframed(send: Send) -> Send:
-    """No other page may show this one in a frame, and have people click in it."""
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *NO_FRAMES]
-        await send(message)
-
-    return sent
+    return noted
 
 
 def prepared_database() -> Path:
@@ -136,13 +85,13 @@ def create_app(activity: Activity) -> App:
     from prefect.server.api.server import create_app as create_prefect
     from prefect.settings import get_current_settings
 
-    settings = get_current_settings().server
-    if settings.database.connection_url:
-        bring_database(settings.database.connection_url.get_secret_value(), prepared_database())
+    database = get_current_settings().server.database
+    if database.connection_url:
+        bring_database(database.connection_url.get_secret_value(), prepared_database())
     app = create_prefect()
     gc.freeze()
     gc.enable()
-    return OwnOriginsOnly(app, settings.api.cors_allowed_origins.split(","), activity)
+    return noting(app, activity)
 
 
 def end_with_parent(parent: int) -> None:
