@@ -230,13 +230,26 @@ class PaidBatch:
         self._room = threading.Event()  # some have been committed
         self._ended = False
         self._error: BaseException | None = None
+        self._budget = recorded.budget  # when what is booked was last compared with it
+        self.lowered = False  # the budget, so far that what is claimed and not sent must be claimed anew
         self.held = False  # another process is asking some of them
         self.refused = False  # some would exceed the budget
         self.abandoned: Money = 0  # what was spent on some that the budget did not cover to the end
 
     @property
     def _stopping(self) -> bool:
-        return self._ended or self._recorded.halted or self._recorded.overcharge is not None or stopping.is_set()
+        recorded = self._recorded
+        over = self._ended or recorded.halted or recorded.overcharge is not None or stopping.is_set()
+        return over or self._is_lowered()
+
+    def _is_lowered(self) -> bool:
+        """Whether the budget was lowered below what is booked by now: nothing more is sent then."""
+        budget = self._recorded.budget
+        if budget is not None and budget != self._budget and not self.lowered:
+            booked = self._store.runs.booked(self._recorded.run_id)
+            self.lowered |= booked.spent + booked.reserved > budget
+        self._budget = budget
+        return self.lowered
 
     def run(self) -> Iterator[tuple[str, Answer]]:
         if not self._questions:
@@ -317,7 +330,10 @@ class PaidBatch:
             planned = {key for request in requests for key in request.keys}
             keys = [key for key in wanted if key not in planned] + keys
             self._wait_for_room()
+            budget = recorded.budget
             claimed = self._claiming.claim(requests)
+            if recorded.budget != budget:  # changed meanwhile: by which one was claimed is not known
+                self._budget = None
             self.held |= bool(claimed.held)
             refused = bool(claimed.refused)
             if refused and not claimed.granted and not self._began:
@@ -375,8 +391,9 @@ class PaidBatch:
 
     def _leaving(self, requested: Sequence[tuple[Question, Money]]) -> bool:
         in_doubt = {self._key_of(question): most for question, most in requested}
-        if not self._claiming.cover(in_doubt):
-            self.refused = True
+        lowered = self._is_lowered()
+        if lowered or not self._claiming.cover(in_doubt):
+            self.refused |= not lowered
             self._abandoned.update(in_doubt)
             raise BudgetExhausted("the budget does not cover a further request")
         return self._store.claims.mark_leaving(self._owner, in_doubt) == set(in_doubt)
@@ -464,7 +481,7 @@ class Recorded:
         self.store = store
         self.run_id = run_id
         self.scope = scope
-        self.budget = budget
+        self._budget_now: Callable[[], Money | None] = lambda: budget
         self.retry_unusable = None if getattr(oracle, "refusals_are_final", False) else retry_unusable
         self.paid_calls = 0
         self.cached_calls = 0
@@ -481,9 +498,14 @@ class Recorded:
         """Send nothing more, from any thread: what is on its way is waited for, and `ask` raises Halted then."""
         self.halted = True
 
-    def allow(self, budget: Money) -> None:
-        """Another budget from now on: what is spent and reserved counts against it."""
-        self.budget = budget
+    @property
+    def budget(self) -> Money | None:
+        """What is spent and reserved counts against it."""
+        return self._budget_now()
+
+    def follow(self, budget: Callable[[], Money | None]) -> None:
+        """Have the budget looked up before every request, in any thread: it may change while questions are asked."""
+        self._budget_now = budget
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for stored answers, the oracle's upper bound for the rest."""
@@ -519,7 +541,7 @@ class Recorded:
                 raise Overcharged(str(self.overcharge))
             if waiting and self.halted:
                 raise Halted("stopped by a person: the same command goes on")
-            if not settled and batch.abandoned:
+            if not settled and (batch.abandoned or batch.lowered):
                 continue  # less is left now: a smaller request may fit
             if not settled and batch.refused and not batch.held:
                 raise self._outage or BudgetExhausted(self._why_refused())
@@ -590,8 +612,7 @@ class Recorded:
 
     def _why_refused(self) -> str:
         booked, budget = self.store.runs.booked(self.run_id), self.budget or 0
-        per = f" per {booked.period.per}" if booked.period else ""
-        allowed = f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)}{per}"
+        allowed = f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)}{booked.per}"
         used = f"{in_usd(booked.spent, 6)} spent, {in_usd(booked.reserved, 6)} reserved{self._why_scaled()}"
         return f"{allowed} is used up ({used}): {booked.remedy}"
 

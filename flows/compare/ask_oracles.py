@@ -132,6 +132,7 @@ class Asking:
             dataset=prepared.dataset.name,
             oracle=asked.oracle,
             settings=prepared.settings,
+            job=prepared.job,
             display=prepared.display,
         ) as run:
             book = recording(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)

@@ -28,7 +28,7 @@ from models.people import RecordedVotes
 from reports.compare import COMPARISON_JSON, read_settings
 from reports.run import RunError, check_writable
 from sources import Dataset, Example, load_dataset
-from store import Store
+from store import EVER, Job, Store
 
 MOST_VOTES = 99  # of a discovery
 PEOPLE = ("human", "recorded", "simulated")  # the kinds that stand for people by default, first match
@@ -105,6 +105,11 @@ class PreparedComparison:
         voted = next((oracle for oracle in self.built if isinstance(oracle, RecordedVotes) and oracle.features), None)
         return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 
+    @property
+    def job(self) -> Job:
+        """Whose budget counts for all runs of the comparison together, also when it is run again."""
+        return job_of(self.settings, self.dataset)
+
     @cached_property
     def rows(self) -> list[int]:
         """The sample, the same for every oracle and every discovery."""
@@ -169,7 +174,7 @@ class PreparedComparison:
             retry_unusable=self.settings.retry_unusable,
             replace=True,  # the folder of the comparison was looked at
         )
-        return Prepared(settings, self.dataset, self.built[index], self.store, folder, self.display)
+        return Prepared(settings, self.dataset, self.built[index], self.store, folder, self.display, job=self.job)
 
     def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
@@ -199,11 +204,11 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     store = open_store(settings.store, display)
     environment = Environment.read()
     budget = settings.budget_micro
-    chosen = settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons", "votes"})
+    job = job_of(settings, dataset)
     built = [
-        build_oracle(text, dataset, settings.seed, environment, store, budget=budget, purpose=purpose)
+        build_oracle(text, dataset, settings.seed, environment, store, budget=budget, purpose=purpose, job=job)
         for text in settings.oracles
-        for purpose in [digest_of(["compare", dataset.digest, deciding(text), chosen])]
+        for purpose in [digest_of([job.name, deciding(text)])]
     ]
     features = _features(settings, built)
     out = OutFolder.of(settings.out, COMPARISON_JSON) if settings.out else None
@@ -221,6 +226,11 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     if out is not None:
         prepared.check_folder()
     return prepared
+
+
+def job_of(settings: CompareSettings, dataset: Dataset) -> Job:
+    chosen = settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons", "votes"})
+    return Job(digest_of(["compare", dataset.digest, [*map(deciding, settings.oracles)], chosen]), EVER)
 
 
 def told_apart(short: Sequence[str], texts: Sequence[str]) -> list[str]:

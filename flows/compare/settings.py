@@ -46,7 +46,7 @@ class CompareSettings(RunSettings):
     queries: int = Field(35, ge=1, description="comparisons of each discovery at most")
     accuracy: float = Field(0.95, gt=0, le=1, description="how often labels should be right, for the advice")
     budget: Usd | None = Field(
-        None, description="USD that each oracle's labels may cost, and as much again for a discovery of its own"
+        None, description="USD that the whole comparison may cost: all oracles, their discoveries included"
     )
     draws: int = Field(1_000, ge=100, le=100_000, description="resamples behind each interval")
     out: DatasetText | None = Field(

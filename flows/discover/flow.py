@@ -179,7 +179,7 @@ def run_discovery(
             dataset=prepared.dataset.name,
             oracle=prepared.oracle,
             settings=settings,
-            job=settings.job,
+            job=prepared.job or settings.job,
             display=display,
         ) as run,
     ):
@@ -208,7 +208,8 @@ def run_discovery(
                     live.round(progress, [], recorded.cost)
 
             asked = prepared.knowing(WaitingOracle(recorded, wait) if settings.wait else recorded)
-            steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow, spent.halt)
+            steering = Steering(prepared.folder, reached, settings.budget_text, spent.halt)
+            spent.follow(steering.budget)
             labels_left, planned = LabelsLeft(prepared), ""
 
             def affords(questions: list[Compare], waiting: list[Feature]) -> bool:

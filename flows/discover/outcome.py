@@ -418,10 +418,10 @@ class Spent:
     recorded: Recorded | RecordedCrowd
     cheap: Recorded | RecordedCrowd | None
 
-    def allow(self, budget: Money) -> None:
-        """Another budget from now on."""
+    def follow(self, budget: Callable[[], Money | None]) -> None:
+        """Have the budget looked up before every request."""
         for book in self._books:
-            book.allow(budget)
+            book.follow(budget)
 
     def halt(self) -> None:
         """Nothing more is asked."""

@@ -24,7 +24,7 @@ from models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
 from models.people import MixedCrowd, RecordedVotes
 from reports.run import RUN_JSON, STEER, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
-from store import Store
+from store import Job, Store
 
 RUNS = Path("runs")
 MAX_KNOWN_CHARS = 60  # of what is given by hand, in a line of progress
@@ -43,6 +43,7 @@ class Prepared:
     cheap: Oracle | None = None  # labels first what is not compared
     chosen_rows: Sequence[int] | None = None  # of the examples that are compared, in place of a random subset
     known: tuple[KnownFeatureInput, ...] = ()  # the features to start with
+    job: Job | None = None  # whose budget counts: of a comparison, in place of its own
 
     @property
     def kind(self) -> str:

@@ -23,6 +23,7 @@ Settings = TypeVar("Settings", bound=RunSettings)
 ONLY_RUNNING = ("stop", "budget")
 ASK_MORE = ("add", "ask")
 ENTERED = "entered: it is applied after this question"
+BUDGET_ENTERED = "entered: it holds from the next request on"
 LATER = "entered: it is applied when the discovery goes on"
 
 
@@ -58,7 +59,7 @@ def enter_command(
     if not may_spend:
         _check_money(command.action, live)
     append_events(folder / STEER, lambda _: [command.model_dump(mode="json")])
-    return ENTERED if goes_on else LATER
+    return BUDGET_ENTERED if command.action == "budget" else ENTERED if goes_on else LATER
 
 
 def _is_finished(folder: Path, live: LiveRun) -> bool:

@@ -1,9 +1,13 @@
-"""Which labels share one request: those of one voter, in a form that the prompts can show."""
+"""Which labels share one request: those of one voter, in a form that the prompts can show.
+
+An example that gives orders to whoever answers may spoil the labels of those in its request. So every voter's requests
+hold other examples together, where there are several: a majority then seldom has the same ones spoiled."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from models.oracle import Exemplar, Feature, Label
@@ -73,7 +77,8 @@ class LabelBlocks:
                 shape = (voter, time, self._most_features(row), frozenset(row), shown_with(row.values()))
                 alike.setdefault(shape, []).append(key)
         released = []
-        for (_, _, most, features, shown), keys in alike.items():
+        for (voter, _, most, features, shown), arrived in alike.items():
+            keys = sorted(arrived, key=_place_for(voter)) if voter else arrived
             if shown:
                 most = max(1, min(most, PICTURE_LABELS // max(map(len, shown))))
             ordered = sorted(features, key=lambda feature: (feature.name, feature.definition))
@@ -111,6 +116,11 @@ class LabelBlocks:
             return 1
         most = min(PICTURE_LABELS, self._size) if picture else self._size
         return max(1, min(most // features, PICTURE_LABELS if picture else TEXTS))
+
+
+def _place_for(voter: int) -> Callable[[RowKey], bytes]:
+    """Of a row among those of this voter: a random order, the same for the same contents."""
+    return lambda key: hashlib.sha256(f"{voter} {key[1]}".encode()).digest()
 
 
 def planned(waiting: LabelBlocks, labels: Iterable[Label], *, more: bool) -> list[list[Label]]:

@@ -170,10 +170,10 @@ class RecordedCrowd(MixedCrowd):
         people = of[id(crowd.people)] if crowd.people else None
         super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
 
-    def allow(self, budget: Money) -> None:
-        """Another budget from now on, for all of them together."""
+    def follow(self, budget: Callable[[], Money | None]) -> None:
+        """The budget is that of all of them together."""
         for book in self._books.values():
-            book.allow(budget)
+            book.follow(budget)
 
     def halt(self) -> None:
         for book in self._books.values():

@@ -1,4 +1,4 @@
-"""Calendar periods of budgets, in UTC: what all runs of one job book in a period counts against one budget.
+"""Periods of budgets, in UTC: what all runs of one job book in a period counts against one budget.
 
 A run counts in the period in which it began, to its end."""
 
@@ -7,10 +7,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+EVER = "ever"
+_NO_END = 1e11
+
 
 class Job(NamedTuple):
-    """What the runs of several nights have in common. `per` (day, week or month) is the period of its budget; where it
-    is None, the budget is that of the scope."""
+    """What the runs of several nights, or of one comparison, have in common. `per` (day, week, month or EVER) is the
+    period of its budget; where it is None, the budget is that of the scope."""
 
     name: str = ""
     per: str | None = None
@@ -19,6 +22,8 @@ class Job(NamedTuple):
         """The period in which the time is; weeks begin on Mondays."""
         if self.per is None:
             return None
+        if self.per == EVER:
+            return Period(self.name, EVER, 0.0, _NO_END)
         day = datetime.fromtimestamp(time, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         begins, ends = {
             "day": (day, day + timedelta(days=1)),
@@ -29,7 +34,7 @@ class Job(NamedTuple):
 
 
 class Period(NamedTuple):
-    """One day, week or month of a job, in seconds since 1970."""
+    """One day, week or month of a job, or all of its time, in seconds since 1970."""
 
     job: str
     per: str
@@ -50,9 +55,14 @@ class Booked(NamedTuple):
     period: Period | None = None
 
     @property
+    def per(self) -> str:
+        """The period in words, empty where the budget has none."""
+        return f" per {self.period.per}" if self.period and self.period.per != EVER else ""
+
+    @property
     def remedy(self) -> str:
         """What to do where the budget is used up."""
-        if self.period is None:
+        if self.period is None or self.period.per == EVER:
             return "raise --budget and run again"
         begins = f"the next {self.period.per} begins on {self.period.next_day} (UTC)"
         return f"{begins}; run again then, or raise --budget and run again"

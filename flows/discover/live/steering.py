@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -38,24 +39,37 @@ Lines = list[ControlCommand | AppliedMark | RecordedMark | None]
 
 class Steering:
     """Reads the commands between two questions. `reached` is how many questions earlier executions have asked: what was
-    wanted since comes after these. `budget` is that of the settings, `allow` sets another one, and after `halt` nothing
-    more is asked."""
+    wanted since comes after these. `settings_budget` is that of the settings, and after `halt` nothing more is asked."""
 
     def __init__(
         self,
         folder: Path,
         reached: int = 0,
-        budget: str = "",
-        allow: Callable[[Money], None] = lambda _: None,
+        settings_budget: str = "",
         halt: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder, self._path = folder, folder / STEER
-        self._reached, self._budget, self._allow, self._halt = reached, budget, allow, halt
+        self._reached, self._settings_budget, self._halt = reached, settings_budget, halt
         self._while_labelling: tuple[type[Command], ...] = ()  # while the rest is labelled: what is applied
         self._before = len(self._lines())  # a command to stop that an earlier execution has applied is over
         self._effects: dict[int, Effect] = {}  # by line, of what was applied
         self._seen: tuple[int, int] | None = None
+        self._allowed: tuple[tuple[int, int], Money | None] | None = None  # the state of the file, and the budget in it
         self.applied: list[SteeredBy] = []
+
+    def budget(self) -> Money | None:
+        """What may be spent now: a command for it holds from the moment that it is entered. Safe in any thread."""
+        state, known = self._state(), self._allowed
+        if known is None or known[0] != state:
+            lines = self._lines()
+            done = {mark.event: mark for mark in lines if isinstance(mark, AppliedMark)}
+            texts = [self._settings_budget] + [
+                str(command.usd)
+                for number, command in enumerate(lines)
+                if isinstance(command, ChangeBudget) and not self._is_over(number, command, done.get(number))
+            ]
+            known = self._allowed = state, micro(Decimal(texts[-1])) if texts[-1] else None
+        return known[1]
 
     def apply_while_labelling(self, loop: SteeredLoop, live: LiveLog, *, over: bool = False) -> None:
         """The same while the examples that were not compared are labelled: what is about spending at once, and vetoes
@@ -87,7 +101,7 @@ class Steering:
         """A stop of an earlier execution, or a budget instead of one that the settings do not have any more."""
         if isinstance(command, Stop):
             return number < self._before
-        return isinstance(command, ChangeBudget) and mark is not None and mark.instead_of != self._budget
+        return isinstance(command, ChangeBudget) and mark is not None and mark.instead_of != self._settings_budget
 
     def _is_due(self, number: int, command: ControlCommand, mark: AppliedMark | None, loop: SteeredLoop) -> bool:
         """What nothing can be asked for any more waits until the run goes on; it is marked at once, so that the run is
@@ -101,7 +115,7 @@ class Steering:
         at_once = isinstance(command, Stop | ChangeBudget)
         if loop.progress.queries < (mark.queries if mark else 0 if at_once else self._reached):
             return False
-        stopped = loop.progress.stopped is not None and not isinstance(command, Stop | Veto)
+        stopped = loop.progress.stopped is not None and not isinstance(command, Stop | Veto | ChangeBudget)
         if not stopped and (not isinstance(command, AskAbout) or loop.can_ask()):
             return True
         if mark is None and not at_once:
@@ -116,7 +130,7 @@ class Steering:
         return isinstance(command, self._while_labelling) and (mark is None or mark.queries <= loop.progress.queries)
 
     def _mark(self, number: int, command: ControlCommand, loop: SteeredLoop) -> AppliedMark:
-        instead_of = self._budget if isinstance(command, ChangeBudget) else ""
+        instead_of = self._settings_budget if isinstance(command, ChangeBudget) else ""
         queries, while_labelling = loop.progress.queries, bool(self._while_labelling)
         mark = AppliedMark(event=number, queries=queries, instead_of=instead_of, while_labelling=while_labelling)
         self._note(mark)
@@ -152,8 +166,7 @@ class Steering:
                 return loop.add(command.name, command.definition, command.by)
             case AskAbout():
                 return loop.ask(command.examples)
-            case ChangeBudget():
-                self._allow(micro(command.usd))
+            case ChangeBudget():  # `budget` has told it already
                 return Effect()
 
     def settle(self) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from store import Job, Store
+from store import EVER, Job, Store
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, claim, record
 
@@ -71,6 +71,18 @@ def test_the_nights_of_a_month_share_its_budget_and_the_next_month_has_its_own(s
     claimed = claim(store, ["e", "f", "g", "h"], **begin_night(store, 4), budget=BUDGET)  # type: ignore[arg-type]
     assert (list(claimed.granted), claimed.refused) == (["e", "f", "g"], ["h"])
     assert store.check.problems() == []
+
+
+def test_a_job_may_have_one_budget_for_all_of_its_time(store: Store, clock: Clock) -> None:
+    job = Job("compare", EVER)
+    clock.now = at("2026-11-28T03:00")
+    pay(store, first := begin_night(store, 1, job), "a")
+    clock.now += 400 * DAY
+    claimed = claim(store, "bcd", **begin_night(store, 2, job), budget=BUDGET)  # type: ignore[arg-type]
+    assert (list(claimed.granted), claimed.refused) == (["b", "c"], ["d"])
+    booked = store.runs.booked(first["run_id"])
+    assert (booked.spent, booked.reserved, booked.per) == (PRICE, 2 * PRICE, "")
+    assert booked.remedy == "raise --budget and run again"
 
 
 def test_a_run_that_outlasts_its_month_is_counted_in_the_one_in_which_it_began(store: Store, clock: Clock) -> None:

@@ -174,7 +174,9 @@ def test_the_command_line_enters_the_same_wishes(world: World, capsys: pytest.Ca
         assert main(["steer", str(folder), "add", unfound(folder), "--definition", "One's own."]) == 0
         assert main(["steer", str(folder), "ask", "e000001", "e000002", "e000003"]) == 0
         assert main(["steer", str(folder), "budget", "2"]) == 0
-        assert "applied after this question" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert said.count("applied after this question") == 3
+        assert "holds from the next request on" in said
     actions = [one["action"] for one in read_events(folder / "steer.jsonl")]
     assert actions[:4] == ["veto", "add", "ask", "budget"]
     assert first not in Run(folder).features["name"].tolist()

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from flows.compare.flow import run_comparison
-from models.oracle import AnswersPending, Feature, connect
+from models.oracle import MICRO, AnswersPending, Feature, connect
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import comparison_json, write_comparison
+from store import Store
 from tests.support.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.support.fake_openai import FakeOpenAI
 
@@ -138,6 +139,19 @@ def test_a_budget_ends_one_oracle_and_the_page_says_so(tmp_path: Path, world: Pa
     assert "budget of 1.00 USD" in people.stopped
     assert people.paid_usd <= 1
     assert 0 < people.votes < people.wanted
+
+
+def test_the_budget_is_that_of_the_whole_comparison_and_of_its_repetitions(tmp_path: Path, world: Path) -> None:
+    priced = [f"simulated?flip=0.1&seed={seed}&price=0.001" for seed in range(3)]
+    whole: dict[str, Any] = {"votes": "1", "own_discovery": True, "queries": 3, "people": priced[0]}
+    all_of_it = compared(tmp_path / "all", str(world / "world.csv"), *priced, **whole)
+    [first, *_] = each = [rater.paid_usd + rater.discovered.usd for rater in all_of_it.study.raters if rater.discovered]
+    assert len(each) == 3
+    for budget in (round(1.5 * first, 4), round(1.7 * first, 4)):
+        found = compared(tmp_path, str(world / "world.csv"), *priced, **whole, budget=str(budget))
+        assert [bool(rater.stopped) for rater in found.study.raters][1:] == [True, True]
+        with Store.open(str(tmp_path / "store.sqlite")) as store:
+            assert first < sum(line.paid + line.unknown for line in store.costs.lines()) / MICRO <= budget
 
 
 def test_an_oracle_that_is_lost_before_its_first_vote_is_a_column_of_nothing(

@@ -37,7 +37,7 @@ from store import Store
 from store.ledger import end_all_claims
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
-from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
 from tests.support.made import crowd_of, random_truth
 from tests.support.slow import slow
 
@@ -270,6 +270,29 @@ def test_a_batch_takes_what_the_budget_covers_and_what_it_spoils_waits_for_more(
     assert bench.server.spent_on_questions(PRICE) <= spent <= most
     assert wrong(bench.bought(asked, most, **quick)) == []
     assert bench.store.runs.spent(SCOPE) == (bench.server.spent_on_questions(PRICE), 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5], ids=["below what is spent", "half of what is left"])
+def test_a_lowered_budget_is_kept_from_the_next_request_on(bench: Bench, share: float) -> None:
+    asked = labels(WORDS, [text_example(f"{WORDS[number % 3]} {number}") for number in range(30)])
+    most, in_flight = bench.bound(asked), 3
+    with bench.oracle(grouping="none", concurrency=in_flight, asks=1) as oracle:
+        recorded, allowed = bench.recorded(oracle, None), [most]
+        recorded.follow(lambda: allowed[-1])
+        answers, sent = recorded.ask(asked), 0
+        with pytest.raises(BudgetExhausted, match="is used up"):
+            for number, _ in enumerate(answers):
+                if number == 5:
+                    spent = bench.store.runs.spent(SCOPE)[0]
+                    allowed.append(spent + int(share * (most - spent)))
+                    sent = bench.server.count(CHAT)
+    spent, reserved = bench.store.runs.spent(SCOPE)
+    assert (bench.charged, reserved) == (spent, 0)
+    if share:
+        assert 0.8 * allowed[-1] < spent <= allowed[-1], "what is left is used"
+    else:
+        assert bench.server.count(CHAT) - sent <= in_flight
+    assert check(bench.store).problems == []
 
 
 def test_no_more_is_kept_for_a_comparison_than_one_request_costs(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import pytest
@@ -86,6 +87,20 @@ def test_several_short_texts_share_a_request_and_long_ones_do_not() -> None:
 def test_a_new_feature_travels_with_twenty_pictures() -> None:
     assert shapes(released(LabelBlocks("auto", 250), rows(1, PICTURES))) == [(20, 1), (20, 1), (10, 1)]
     assert shapes(released(LabelBlocks("auto", 250), rows(3, PICTURES[:12]))) == [(6, 3)] * 2
+
+
+def test_every_voter_has_other_neighbours_in_as_many_requests() -> None:
+    texts = [Example(str(number), digest=str(number), text=str(number)) for number in range(100)]
+    of_voter: list[dict[str, set[str]]] = [{}, {}, {}]
+    groups = released(LabelBlocks("auto", 250), rows(10, texts, voters=3))
+    for group in groups:
+        together = {one.example.id for one in group}
+        of_voter[group[0].voter] |= dict.fromkeys(together, together)
+    assert shapes(groups) == [(25, 10)] * 12
+    for pair in itertools.combinations(of_voter, 2):
+        shared = [len(pair[0][example.id] & pair[1][example.id]) - 1 for example in texts]
+        assert max(shared) <= 15
+        assert sum(shared) / len(shared) == pytest.approx(24 * 24 / 99, abs=1)
 
 
 def test_an_endpoint_without_matrices_gets_one_example_or_one_feature() -> None:

@@ -9,12 +9,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from models import Answer, Feature, Labelled, Panel
 from reports.curation.events import read_events
 from reports.curation.log import read_log
 from reports.export import export_run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
+
+
+WIDTH = 4
 
 
 @pytest.fixture
@@ -118,6 +125,30 @@ def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
     assert same.summary.stopped_because == "budget", "the same command applies it again"
     more = discovered(low.with_budget(Decimal(2)))
     assert more.summary.stopped_because == "queries", "another budget in the settings outranks it"
+
+
+def test_a_lowered_budget_does_not_wait_for_the_labels_of_a_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("models.people.simulated.AT_ONCE", WIDTH)
+    world = World(tmp_path / "large", 400, TRAITS)
+    chosen = settings(world, budget="1")
+    lower, answered = wishing(out_of(chosen), action="budget", usd="0.01"), 0
+
+    def label(panel: Panel, features: list[Feature]) -> Labelled:
+        def on_answer(_: Answer) -> None:
+            nonlocal answered
+            answered += 1
+            if answered == 2:
+                lower()
+
+        return Panel(panel.oracle, panel.examples, panel.votes, on_answer).label(features)
+
+    run_discovery(prepare(chosen), run_id="run", label=label)
+    run = Run(out_of(chosen))
+    assert (run.summary.stopped_because, run.summary.queries) == ("budget", 1)
+    assert run.summary.cost_usd < 0.1, "what was on its way, of 400 labels"
+    assert [steered.words for steered in run.summary.steered] == ["allows 0.01 USD in all"]
 
 
 def test_what_was_wanted_while_it_lay_dead_comes_after_all_that_was_paid(world: World) -> None:
