@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -16,6 +17,7 @@ import pandas as pd
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
+from discovery import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared
 from flows.discover.settings import DiscoverSettings
@@ -29,7 +31,7 @@ from models.openai.client import Client, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Remembered
-from models.oracle import Answer, Compare, Feature, Oracle, Question
+from models.oracle import Answer, BudgetExhausted, Compare, Feature, Oracle, OracleUnavailable, Question
 from models.people.simulated import SimulatedOracle
 from models.prices import Price
 from models.recorded import Recorded
@@ -180,6 +182,33 @@ def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
         recorded = Recorded(oracle, store, run_id=run_id, scope="scope")
         return _labels_written(folder, list(recorded.ask(labels(WORDS[:1], word_texts(2)))))
+
+
+def hostile_config(job: dict[str, Any]) -> OpenAIConfig:
+    config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.001)
+    return replace(config, **job["config"])
+
+
+def hostile(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
+    """Ask a server that may do anything for labels and comparisons, within a budget."""
+    dice, folder = random.Random(job["seed"]), Path(job["folder"])
+    run_id, examples = f"attempt {job['attempt']}", word_texts(24)
+    asked: list[Question] = [*labels(WORDS[: dice.randint(1, 3)], examples[: dice.randint(4, 24)])]
+    asked += [Compare(Kind.TWO_OF_THREE, tuple(dice.sample(examples, 3))) for _ in range(dice.randint(0, 6))]
+    memory = Remembered(folder / "servers.json")
+    with (
+        Store.open(job["store"]) as store,
+        OpenAIOracle(hostile_config(job), memory, store, job["budget"], purpose="run") as oracle,
+    ):
+        answers: list[Answer] = []
+        try:
+            oracle.connect()
+            store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
+            recorded = Recorded(oracle, store, run_id=run_id, scope="scope", budget=job["budget"])
+            answers.extend(recorded.ask(dict.fromkeys(asked)))
+        except (BudgetExhausted, OracleUnavailable) as error:  # what was charged and booked until then counts
+            return {"stopped": type(error).__name__}
+    return {"stopped": ""}
 
 
 def page(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:

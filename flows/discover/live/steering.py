@@ -39,7 +39,7 @@ Lines = list[ControlCommand | AppliedMark | RecordedMark | None]
 
 class Steering:
     """Reads the commands between two questions. `reached` is how many questions earlier executions have asked: what was
-    wanted since comes after these. `settings_budget` is that of the settings, and after `halt` nothing more is asked."""
+    wanted since comes after these. `settings_budget` is that of the settings; after `halt` nothing more is asked."""
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -279,13 +280,13 @@ def test_a_lowered_budget_is_kept_from_the_next_request_on(bench: Bench, share: 
     with bench.oracle(grouping="none", concurrency=in_flight, asks=1) as oracle:
         recorded, allowed = bench.recorded(oracle, None), [most]
         recorded.follow(lambda: allowed[-1])
-        answers, sent = recorded.ask(asked), 0
+        answers = recorded.ask(asked)
+        assert len(list(islice(answers, 5))) == 5
+        spent = bench.store.runs.spent(SCOPE)[0]
+        allowed.append(spent + int(share * (most - spent)))
+        sent = bench.server.count(CHAT)
         with pytest.raises(BudgetExhausted, match="is used up"):
-            for number, _ in enumerate(answers):
-                if number == 5:
-                    spent = bench.store.runs.spent(SCOPE)[0]
-                    allowed.append(spent + int(share * (most - spent)))
-                    sent = bench.server.count(CHAT)
+            list(answers)
     spent, reserved = bench.store.runs.spent(SCOPE)
     assert (bench.charged, reserved) == (spent, 0)
     if share:

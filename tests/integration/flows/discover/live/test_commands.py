@@ -20,7 +20,6 @@ from sources.load import load_dataset
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
-
 WIDTH = 4
 
 
