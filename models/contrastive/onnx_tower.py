@@ -148,14 +148,20 @@ class TowerEmbedder:
 
 
 def prepared(picture: Image, side: int) -> NDArray[np.float32]:
-    """An RGB picture as CLIP sees it: its channels, normalised."""
+    """An RGB picture as CLIP sees it: its channels, normalised. Only the square in the middle is scaled: the whole of a
+    long and narrow picture would fill the memory."""
     from PIL.Image import Resampling
 
-    width, height = (length * side // min(picture.size) for length in picture.size)
-    left, top = (width - side) // 2, (height - side) // 2
-    square = picture.resize((width, height), Resampling.BICUBIC).crop((left, top, left + side, top + side))
+    across, down = (_middle(length, length * side // min(picture.size), side) for length in picture.size)
+    square = picture.resize((side, side), Resampling.BICUBIC, box=(across[0], down[0], across[1], down[1]))
     values = (np.asarray(square, np.float32) / 255 - MEAN) / DEVIATION
     return values.transpose(2, 0, 1).astype(np.float32)
+
+
+def _middle(length: int, scaled: int, side: int) -> tuple[float, float]:
+    """Where the middle of a length begins and ends that is `side` pixels long once the whole is scaled."""
+    start = (scaled - side) // 2
+    return start * length / scaled, (start + side) * length / scaled
 
 
 def _session(location: str) -> Any:

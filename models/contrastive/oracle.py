@@ -190,7 +190,8 @@ class ContrastiveOracle:
 
     def vectors(self, examples: Sequence[Example]) -> NDArray[np.float32]:
         """Of pictures, a row each."""
-        return self._embeddings.images(list(_pictures(examples).values()))
+        _pictures(examples)
+        return self._embeddings.images(list(examples))
 
     def unlike(self, examples: Sequence[Example]) -> Unlike:
         """Of the first pictures, how many are not of the kind that the model was made for, where it says so."""

@@ -43,6 +43,7 @@ AUDIO_SUFFIXES = (
 )
 _AUDIO_STARTS = (b"ID3", b"fLaC", b"OggS", b"FORM", b"MThd", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xf1")
 LARGE_PIXELS = 16_000_000
+NEARLY_WHITE = 240  # of 255: what is nowhere darker would be lost on white
 BAND_PIXELS = 4_000_000  # of grey values that are converted at a time
 
 # Process-wide, because warning filters cannot be changed safely while threads decode.
@@ -100,8 +101,8 @@ def problem_of(content: bytes) -> str | None:
 
 
 def open_image(example: Example, *, longest_side: int | None = None) -> Image.Image:
-    """The picture as a viewer shows it: upright, RGB, on white where it is transparent, the first frame of an
-    animation or a film, and no side longer than `longest_side`."""
+    """The picture as a viewer shows it: upright, RGB, on white where it is transparent (on black where it would be
+    lost on white), the first frame of an animation or a film, and no side longer than `longest_side`."""
     content = example.image_bytes()
     try:
         return _scaled(first_frame(content), longest_side) if is_film(content) else _still(content, longest_side)
@@ -196,7 +197,10 @@ def _on_white(image: Image.Image) -> Image.Image:
     if not image.has_transparency_data:
         return image.convert("RGB")
     with_alpha = image.convert("RGBA")
-    if with_alpha.getchannel("A").getextrema() == (255, 255):  # nothing shows through
+    least, most = with_alpha.getchannel("A").getextrema()
+    if least == 255:  # nothing shows through
         return with_alpha.convert("RGB")
-    white = Image.new("RGBA", image.size, "white")
-    return Image.alpha_composite(white, with_alpha).convert("RGB")
+    shown = Image.alpha_composite(Image.new("RGBA", image.size, "white"), with_alpha).convert("RGB")
+    if most == 0 or shown.convert("L").point(lambda grey: 255 * (grey < NEARLY_WHITE)).getbbox() is not None:
+        return shown
+    return Image.alpha_composite(Image.new("RGBA", image.size, "black"), with_alpha).convert("RGB")

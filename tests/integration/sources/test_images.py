@@ -45,6 +45,13 @@ def test_transparent_pixels_become_white(tmp_path: Path, mode: str) -> None:
     assert opened.getpixel((4, 4)) == (255, 255, 255)
 
 
+def test_a_white_drawing_without_a_background_is_shown_on_black(tmp_path: Path) -> None:
+    drawing = Image.new("RGBA", (8, 8), (255, 255, 255, 0))
+    drawing.paste((255, 255, 255, 255), (0, 0, 4, 8))
+    opened = open_image(saved(tmp_path, drawing, "a.png"))
+    assert (opened.getpixel((1, 1)), opened.getpixel((6, 1))) == ((255, 255, 255), (0, 0, 0))
+
+
 def test_grey_values_of_sixteen_bits_keep_their_shades(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 256).astype(np.uint16).reshape(16, 16)
     for name in ("a.png", "a.tiff"):

@@ -15,7 +15,7 @@ from PIL import Image
 from discovery.questions import Kind
 from flows.oracles import build_oracle
 from flows.settings import Environment
-from models.contrastive.onnx_tower import TowerEmbedder, find_tower, prepared
+from models.contrastive.onnx_tower import DEVIATION, TowerEmbedder, find_tower, prepared
 from models.contrastive.oracle import ContrastiveOracle
 from models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
 from models.predicted import embedder_of
@@ -100,7 +100,21 @@ def test_pictures_are_prepared_as_transformers_does_for_clip() -> None:
     for shape in ((300, 231, 3), (90, 250, 3), (224, 224, 3)):
         picture = Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8))
         expected = processor(images=[picture], return_tensors="np")["pixel_values"][0]
-        assert np.allclose(prepared(picture, 224), expected, atol=1e-5)
+        different = np.abs(prepared(picture, 224) - expected)
+        assert different.max() < 1.01 / 255 / DEVIATION.min(), "more than one shade of 255"
+        assert (different > 1e-5).mean() < 0.001
+
+
+def test_a_long_and_narrow_picture_does_not_fill_the_memory() -> None:
+    narrow = Image.new("RGB", (1, 2_000_000), "red")  # scaled as a whole it would take 300 TB
+    assert prepared(narrow, 224).shape == (3, 224, 224)
+
+
+def test_pictures_with_the_same_content_have_a_row_each(
+    tower: Path, names: Path, vectors: Path, pictures: dict[str, Example]
+) -> None:
+    oracle = ContrastiveOracle(tower, vocabulary=names, vectors=vectors)
+    assert len(oracle.vectors([pictures["red"], pictures["red"], pictures["blue"]])) == 3
 
 
 @pytest.mark.parametrize(("side", "batch", "expected"), [(32, 1, 32), ("side", "batch", 224)])
