@@ -33,6 +33,7 @@ ENTRIES = {
     "price": "benchmarks.price",
     "estimates": "benchmarks.estimates",
     "predicted": "benchmarks.predicted",
+    "clip": "benchmarks.clip",
     "scale": "benchmarks.scale",
     "store": "benchmarks.store",
     "enrichment": "benchmarks.enrichment",
