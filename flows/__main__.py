@@ -67,6 +67,7 @@ COMMANDS = {
     "store": ("store", "Check the store of all answers, back it up, restore a backup, prune it.", ""),
     "oracles": ("discover", "List the kinds of oracle and their parameters.", "openai"),
     "server": ("discover", "Keep a Prefect server running, or stop the one that runs leave in the background.", ""),
+    "worker": ("discover", "Start a worker for the deployments of the server that is kept.", "--pool twothirds"),
 }
 
 

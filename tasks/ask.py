@@ -25,9 +25,11 @@ from models import (
     OracleError,
     OracleUnavailable,
     Panel,
+    ProbesServer,
     Same,
     in_usd,
 )
+from models.people import MixedCrowd
 from reports.run import RunError
 from sources import DatasetError, Example, Quarantined
 from store import StoreError, StoreFull
@@ -83,8 +85,11 @@ def elicit(panel: Panel, questions: list[Compare] | list[Same]) -> Elicited:
 
 @task(name="probe", task_run_name="probe {oracle}", cache_policy=NO_CACHE, persist_result=False)
 def probe(oracle: Connects) -> None:
+    members = oracle.members if isinstance(oracle, MixedCrowd) else [oracle]
+    servers = [member for member in members if isinstance(member, ProbesServer)]
+    is_known = bool(servers) and all(server.is_probed() for server in servers)
     oracle.connect()
-    log(f"{oracle} answers")
+    log(f"{oracle}: what its server can do is known from before" if is_known else f"{oracle} answers")
 
 
 def probed(oracle: Oracle) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -172,6 +173,26 @@ def stop(*, output: Output = PLAIN) -> None:
     output.print({"stopped": stopped, "used": used}, lines or ["no Prefect server runs in the background"])
 
 
+def worker(
+    *,
+    pool: Annotated[str, option("POOL", "the work pool whose runs it starts")] = "twothirds",
+    output: Output = PLAIN,  # noqa: ARG001
+) -> None:
+    """Start a Prefect worker in this clone, with the address and password of the server that is kept here."""
+    from flows.prefect_api.environment import prefect_environment, state_folder
+    from flows.prefect_api.servers import worker_environment
+
+    clone = Path(__file__).parents[2]
+    os.environ.update(prefect_environment() | worker_environment(state_folder(), clone))
+    store = "the store of TWOTHIRDS_STORE" if os.environ.get("TWOTHIRDS_STORE") else "this account's own store"
+    messages().print(
+        f"a worker for the pool {pool} of {os.environ['PREFECT_API_URL']}: runs start in "
+        f"{os.environ['TWOTHIRDS_CLONE']}, answers go to {store}. Ctrl-C ends it.",
+        soft_wrap=True,
+    )
+    os.execv(sys.executable, [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool])  # noqa: S606
+
+
 def _print_features(run: Run) -> None:
     summary, out = run.summary, results()
     table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
@@ -188,8 +209,8 @@ def _print_features(run: Run) -> None:
         if row.twin:
             out.print(f"{row.name}: {row.twin!s}, by what it selects, by its words or by what the oracle says of both")
     for line in _result_lines(summary):
-        out.print(line)
-    out.print(f"written to {run.folder}")
+        out.print(line, soft_wrap=True)
+    out.print(f"written to {run.folder}", soft_wrap=True)
 
 
 def _result_lines(summary: RunSummary) -> Iterator[str]:

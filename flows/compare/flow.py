@@ -20,7 +20,7 @@ from flows.discover.preparation import as_rows
 from flows.oracle_specs import OracleSpec
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from flows.reviewing.suspension import suspend
 from flows.settings import micro_of, served_at
 from models import AnswersPending, OracleLost, Panel, connect, in_usd
@@ -31,7 +31,7 @@ from tasks import elicit, label, probed, publish
 VERSIONS = ("numpy", "scipy", "prefect")
 
 
-@flow(name="compare", flow_run_name="{settings.run_name}", persist_result=False)
+@flow(name="compare", flow_run_name=run_name, persist_result=False)
 def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
 

@@ -30,7 +30,7 @@ from flows.oracle_specs import may_cost
 from flows.prefect_api.connection import starting_prefect
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from flows.progress import display_for_python, recorded_run, recording
 from flows.reviewing.suspension import suspend, wait_for_people
 from flows.settings import micro_of, served_at, shows_settings
@@ -59,7 +59,7 @@ from tasks import ProgressArtifact, elicit, label, probed, publish
 CompareTask = Callable[[Panel, list[Any]], Elicited]
 
 
-@flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
+@flow(name="discover", flow_run_name=run_name, persist_result=False)
 def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
     """Discover named features in a data set and label every example with them."""
 

@@ -29,7 +29,7 @@ from flows.enrich.values import ValueTable
 from flows.oracle_specs import answers_later, deciding, is_local, may_cost
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from flows.progress import SILENT, UNUSABLE, Display, recorded_run, resumed_runs, retry_time, was_unusable
 from flows.reviewing.suspension import suspend
 from flows.runs import attributes_of, corrected_cells
@@ -131,7 +131,7 @@ RETRIES, RETRY_SECONDS = 2, 300
 VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are looked for
 
 
-@flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
+@flow(name="enrich", flow_run_name=run_name, persist_result=False)
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
     return run_in_flow(lambda history: _enrich(settings, history).to_json(), settings)

@@ -23,7 +23,7 @@ from flows.enrich.settings import RediscoverSettings
 from flows.oracle_specs import deciding
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow
+from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from flows.progress import SILENT, Display, recorded_run, recording
 from flows.reviewing.suspension import suspend
 from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd, rows_save
@@ -38,7 +38,7 @@ TOGETHER = 4  # questions whose features are labelled together, where that costs
 COLUMNS = ("name", "definition", "share", "question", "examples")
 
 
-@flow(name="rediscover", flow_run_name="{settings.run_name}", persist_result=False)
+@flow(name="rediscover", flow_run_name=run_name, persist_result=False)
 def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]] | State[Any]:
     """Propose features that tell apart what the known ones do not."""
     return run_in_flow(lambda history: _rediscover(settings, history).rows, settings)

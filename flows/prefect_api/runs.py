@@ -63,6 +63,16 @@ def run_with_api(
     return state
 
 
+def run_name() -> str:
+    """Of the flow run that begins. One of a deployment carries the day for which it was scheduled (UTC)."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None or context.parameters is None:
+        raise RuntimeError("only a flow run that has begun can be named")
+    name = str(context.parameters["settings"].run_name)
+    day = context.flow_run.expected_start_time
+    return f"{name}-{day:%Y-%m-%d}" if context.flow_run.deployment_id and day else name
+
+
 Result = TypeVar("Result")
 
 

@@ -58,6 +58,20 @@ def kept_server(state: Path, pointed_at: str | None = None) -> LocalServer | Non
     return LocalServer(url, SecretStr(password)) if wanted else None
 
 
+def worker_environment(state: Path, clone: Path) -> dict[str, str]:
+    """What a worker on this machine needs to know; variables that the user has set win. Raises ServerError where no
+    server is kept and none is pointed at."""
+    wanted, pointed_at = {"TWOTHIRDS_CLONE": str(clone)}, os.environ.get("PREFECT_API_URL")
+    if server := kept_server(state, pointed_at):
+        wanted |= {"PREFECT_API_URL": server.url, "PREFECT_API_AUTH_STRING": server.password.get_secret_value()}
+    elif not pointed_at:
+        raise ServerError(
+            "no Prefect server is kept on this machine: start one in another terminal (`python -m flows server`), or "
+            "set PREFECT_API_URL and PREFECT_API_AUTH_STRING to those of another"
+        )
+    return {name: value for name, value in wanted.items() if name not in os.environ}
+
+
 class Terms(NamedTuple):
     """What the user asks of servers of ours: the password, and origins beside their own, separated by commas."""
 

@@ -29,7 +29,7 @@ from tests.support.webhook import listening
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-LONG_RUNNING = ("python -m flows server", "prefect worker start")
+LONG_RUNNING = ("python -m flows server", "python -m flows worker")
 PATIENCE = 400.0
 ENDING_WITH_US = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
@@ -172,11 +172,12 @@ def terminal(tmp_path: Path, postgres: PostgresServer) -> Iterator[Terminal]:
     shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".venv", ".git", "enriched", ".*cache", "docs"))
     shutil.rmtree(clone / "runs", ignore_errors=True)
     port = free_port()
+    create_databases(postgres)
     addresses = {
-        "postgresql+asyncpg://prefect:prefect@localhost:5432/prefect": new_database(postgres, "prefect").replace(
+        "postgresql+asyncpg://prefect:prefect@localhost:5432/prefect": database_of_page(postgres, "prefect").replace(
             "postgresql:", "postgresql+asyncpg:", 1
         ),
-        "postgresql://twothirds:twothirds@localhost:5432/twothirds": new_database(postgres, "twothirds"),
+        "postgresql://twothirds:twothirds@localhost:5432/twothirds": database_of_page(postgres, "twothirds"),
         "4200": str(port),
         "~/.local/state": str(tmp_path / "state"),
     }
@@ -190,10 +191,17 @@ def terminal(tmp_path: Path, postgres: PostgresServer) -> Iterator[Terminal]:
     made.close()
 
 
-def new_database(server: PostgresServer, name: str) -> str:
+def database_of_page(server: PostgresServer, name: str) -> str:
+    """Of the role and with the name that the page creates."""
+    return server.url.replace("tests@", f"{name}:{name}@").replace("/postgres?", f"/{name}?")
+
+
+def create_databases(server: PostgresServer) -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    [statements] = re.findall(r"^```sql\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return server.url.replace("/postgres?", f"/{name}?")
+        for statement in statements.splitlines():
+            connection.execute(statement.encode())
 
 
 def test_the_page_takes_a_newcomer_to_a_scheduled_run_that_survives_restarts(
@@ -282,9 +290,9 @@ def the_worker_is_killed_in_the_middle(terminal: Terminal) -> None:
     """With its run. The next one pays only for what had not arrived."""
     enrich(terminal, oracle=SLOW.replace("flip=0", "flip=0.001"), features=THREE, out="enriched/killed")
     until(lambda: answered(terminal, "killed") > 20, "some answers")
-    terminal.end("prefect worker start", signal.SIGKILL)
+    terminal.end("python -m flows worker", signal.SIGKILL)
     before = answered(terminal, "killed")
-    terminal.line("prefect worker start --pool twothirds")
+    terminal.line("python -m flows worker --pool twothirds")
 
     def done() -> bool:
         if not summary_of(terminal, "killed"):  # a run that comes while the slot is taken is cancelled

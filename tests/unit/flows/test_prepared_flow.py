@@ -10,7 +10,7 @@ from prefect import tags
 from prefect.context import TagsContext
 
 from flows.enrich.flow import enrich_flow
-from flows.prefect_api.runs import PreparedFlow
+from flows.prefect_api.runs import PreparedFlow, run_name
 
 
 def test_it_travels_as_the_flow_that_it_stands_for() -> None:
@@ -18,11 +18,7 @@ def test_it_travels_as_the_flow_that_it_stands_for() -> None:
     prepared = PreparedFlow(enrich_flow, partial(str, display))
     arrived = cloudpickle.loads(cloudpickle.dumps(prepared))
     assert not isinstance(arrived, PreparedFlow)
-    assert (
-        (arrived.name, arrived.flow_run_name)
-        == (prepared.name, prepared.flow_run_name)
-        == ("enrich", "{settings.run_name}")
-    )
+    assert (arrived.name, arrived.flow_run_name) == (prepared.name, prepared.flow_run_name) == ("enrich", run_name)
 
 
 def test_its_tags_are_not_those_of_its_tasks() -> None:

@@ -70,3 +70,17 @@ def test_the_task_connects_an_oracle_with_a_server_and_leaves_others_alone(serve
     probe.fn(mixed)
     assert str(mixed.identity).startswith("mixed:openai:gpt-4o-mini")
     probed(prepare(crowd.model_copy(update={"oracle": "human", "labeller": None})).oracle)
+
+
+def test_abilities_that_are_known_from_before_are_not_called_an_answer(
+    server: FakeOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("tasks.ask.log", said.append)
+    probed(prepare(settings_for(server, tmp_path)).oracle)
+    sent = len(server.requests)
+    assert sent
+    probed(prepare(settings_for(server, tmp_path)).oracle)
+    assert len(server.requests) == sent, "nothing says whether it answers now"
+    first, second = (line.removeprefix(f"openai:gpt-4o-mini at {server.base_url[7:-3]}") for line in said)
+    assert (first, second) == (" answers", ": what its server can do is known from before")
