@@ -4,6 +4,7 @@ Answers are stored and booked under the identity of each member: what a model ha
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +37,7 @@ class Mixture:
     """When people are asked besides the labeller; None: never."""
 
     escalate: float | None = None  # its votes disagree, or its probability is within this of one half
-    spot_check: float | None = None  # a share of its labels, chosen by their content
+    spot_check: float | None = None  # a share of its labels, chosen by their content and a secret
 
 
 @dataclass
@@ -57,6 +58,7 @@ class MixedCrowd:
         self.people = people
         self.mixture = mixture
         self.asked = PeopleAsked()
+        self._secret = ""
         self._by_people: set[Cell] = set()  # labels that people decide
         self._counted: set[Question] = set()
         self._checked: dict[Question, Answer] = {}  # what the labeller said where people only check
@@ -158,7 +160,10 @@ class MixedCrowd:
 
     def _is_checked(self, cell: Cell) -> bool:
         share = self.mixture.spot_check
-        return share is not None and int(digest_of(cell)[:8], 16) < share * 2**32
+        if share is None:
+            return False
+        drawn = hmac.digest(self._secret.encode(), digest_of(cell).encode(), "sha256")
+        return int.from_bytes(drawn[:4]) < share * 2**32
 
 
 class RecordedCrowd(MixedCrowd):
@@ -169,6 +174,9 @@ class RecordedCrowd(MixedCrowd):
         of = {id(member): self._books[str(member.identity.to_json())] for member in crowd.members}
         people = of[id(crowd.people)] if crowd.people else None
         super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
+        if crowd.mixture.spot_check is not None:  # whoever writes the data must not know which labels are checked
+            store = next(iter(self._books.values())).store
+            self._secret = store.queue.people.secret("spot check")
 
     def follow(self, budget: Callable[[], Money | None]) -> None:
         """The budget is that of all of them together."""

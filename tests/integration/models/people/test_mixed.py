@@ -25,8 +25,10 @@ from models.oracle import (
     connect,
 )
 from models.people.human import WaitingOracle
-from models.people.mixed import MixedCrowd, Mixture
+from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
+from models.recorded import Recorded
 from models.voting import Panel
+from store import Store
 from tests.support.made import texts
 from tests.support.people import TruthfulPerson
 
@@ -117,6 +119,20 @@ def test_people_check_a_share_and_how_often_they_agree_is_counted() -> None:
     some = Said("people", [[1.0]] * 8)
     assert labelled(MixedCrowd(model, model, some, Mixture(spot_check=0.5)), 1) == [1] * 8
     assert 0 < len(some.questions) < 8
+
+
+def test_which_labels_people_check_is_the_same_in_a_store_and_cannot_be_known_without_it(tmp_path: Path) -> None:
+    def checked(name: str, run_id: str) -> list[bool]:
+        with Store.open(f"sqlite:///{tmp_path / name}") as store:
+            store.runs.begin(run_id, run_id, name="n", flow="f", dataset="d", oracle="o", settings={})
+            crowd = MixedCrowd(Said("model", []), Said("model", []), Said("people", []), Mixture(spot_check=0.5))
+            recorded = RecordedCrowd(crowd, lambda member: Recorded(member, store, run_id=run_id, scope=run_id))
+            return [recorded._is_checked((f"feature {number}", "", "digest")) for number in range(64)]
+
+    first = checked("one.sqlite", "discovery")
+    assert 12 < sum(first) < 52
+    assert checked("one.sqlite", "a later change") == first
+    assert checked("two.sqlite", "discovery") != first
 
 
 def test_an_estimate_counts_everybody_who_may_be_asked() -> None:
