@@ -42,7 +42,8 @@ class ImageUrls:
         """One URL for a still image, one per frame for a moving one. Raises DatasetError for what is not an image."""
         urls = self.cached(example)
         if urls is None:
-            urls = tuple(data_url(frame) for frame in frames_of(example, self._size, self._frames))
+            stripped = stripped_url(example.image_bytes(), self._size)
+            urls = (stripped,) if stripped else tuple(map(data_url, frames_of(example, self._size, self._frames)))
             with self._lock, suppress(ValueError):  # larger than the whole cache
                 self._cache[example.digest] = urls
         return urls
@@ -57,6 +58,67 @@ def data_url(image: Image) -> str:
         image.save(buffer, "JPEG", quality=JPEG_QUALITY)
         kind = "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def stripped_url(content: bytes, size: int) -> str | None:
+    """A still picture as it is, without metadata and whatever follows its end; None for one that does not fit, must be
+    turned or flattened, or would be much smaller if it were encoded again."""
+    try:
+        if is_film(content):
+            return None
+        with opened(content) as image:
+            kind, pixels = image.format or "", image.width * image.height
+            plain = image.mode in ("RGB", "L") and "transparency" not in image.info
+            turned = image.getexif().get(ORIENTATION, 1) != 1
+            still = getattr(image, "n_frames", 1) == 1
+            if kind not in _STRIPPED or max(image.size) > size or turned or not (plain and still):
+                return None
+            image.load()
+            if len(content) > pixels if kind == "JPEG" else image.getcolors(FLAT_COLOURS) is None:
+                return None
+        stripped = _STRIPPED[kind](content)
+    except Exception:  # damaged: opening it again says how
+        return None
+    return f"data:image/{kind.lower()};base64,{base64.b64encode(stripped).decode()}"
+
+
+def _stripped_jpeg(content: bytes) -> bytes:
+    """Frames, tables and scans, up to the end of the image. Raises ValueError or IndexError where it has none."""
+    kept, at = [content[:2]], 2
+    while True:
+        if content[at] != 0xFF:
+            raise ValueError("a marker is missing")
+        marker = content[at + 1]
+        if marker == 0xD9:
+            return b"".join([*kept, content[at : at + 2]])
+        end = at + 2 + int.from_bytes(content[at + 2 : at + 4], "big")
+        if marker == 0xDA:  # the scan itself follows, in which 0xFF is followed by 0 or a restart marker
+            while not (content[end] == 0xFF and content[end + 1] not in (0, *range(0xD0, 0xD8))):
+                end = content.index(0xFF, end + 1)
+        is_form = marker == 0xEE or (marker == 0xE0 and end - at == _JFIF_BYTES)  # its colours and its resolution
+        is_metadata = marker == 0xFE or 0xE0 <= marker <= 0xEF
+        if is_form or not is_metadata:
+            kept.append(content[at:end])
+        at = end
+
+
+def _stripped_png(content: bytes) -> bytes:
+    """The chunks without which there is no picture. Raises ValueError where it has no end."""
+    kept, at = [content[:8]], 8
+    while at < len(content):
+        end = at + 12 + int.from_bytes(content[at : at + 4], "big")
+        name = content[at + 4 : at + 8]
+        if name in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
+            kept.append(content[at:end])
+        if name == b"IEND":
+            return b"".join(kept)
+        at = end
+    raise ValueError("the end is missing")
+
+
+ORIENTATION = 0x0112
+_JFIF_BYTES = 18  # of the segment, without a thumbnail
+_STRIPPED = {"JPEG": _stripped_jpeg, "PNG": _stripped_png}
 
 
 def frames_of(example: Example, size: int, count: int) -> list[Image]:
