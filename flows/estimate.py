@@ -97,6 +97,7 @@ class Estimate:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    seconds: int = 0  # likely, where it is known how fast the server is
     features: int = 0  # that it likely finds
     compared: int | None = None  # of the examples, where not all are
     stored: int = 0  # answers of an earlier attempt
@@ -132,6 +133,12 @@ class Estimate:
     def most_left(self) -> Money:
         return -(-self.at_most * max(self.most_questions - self.stored, 0) // max(self.most_questions, 1))
 
+    @property
+    def time_left(self) -> str:
+        from reports.drawing import duration
+
+        return duration(self.seconds * max(0.0, 1 - self.stored / max(self.questions, 1)))
+
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
@@ -146,7 +153,10 @@ class Estimate:
         if self.ended:
             return [head, f"{stored}: nothing is left to ask"]
         if not self.at_most:
-            return [f"{head}: up to {self.most_questions:,} calls, free of charge; {stored}"]
+            lines = [f"{head}: up to {self.most_questions:,} calls, free of charge; {stored}"]
+            if self.seconds:
+                lines.append(f"that takes about {self.time_left}, as fast as the server was last")
+            return lines
         asked = f"{self.questions:,} calls"
         if self.requests:
             tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
@@ -179,6 +189,7 @@ class Estimate:
             "requests": self.requests,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
+            **({"seconds_about": self.seconds} if self.seconds else {}),
             "usd_about": self.likely / MICRO,
             "usd": self.at_most / MICRO,
             "usd_about_left": self.left / MICRO,
@@ -191,7 +202,7 @@ class Estimate:
 
 
 _SUMS = (
-    *("likely", "at_most", "questions", "most_questions", "requests", "input_tokens", "output_tokens"),
+    *("likely", "at_most", "questions", "most_questions", "requests", "input_tokens", "output_tokens", "seconds"),
     *("features", "stored", "spent"),
 )
 
@@ -273,6 +284,7 @@ class Pricing:
             requests=cost.requests,
             input_tokens=cost.input_tokens,
             output_tokens=cost.output_tokens,
+            seconds=cost.seconds,
             in_flight=cost.in_flight,
             measured=self.measured.answers,
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from models import LATENCIES, AnswersPending, Money, Oracle, Recorded, TellsTraffic, in_usd
+from models import LATENCIES, AnswersPending, Money, Oracle, OracleError, Recorded, TellsTraffic, in_usd
 from sources import printable
 
 if TYPE_CHECKING:
@@ -38,13 +38,15 @@ def recorded_run(
     settings: BaseModel,
     job: Job | None = None,
     display: Display | None = None,
+    expected: Callable[[], int] = lambda: 0,
 ) -> Iterator[ActiveRun]:
-    """Begin a run in the store, and watch it. What waits for people ends with the status "waiting"."""
+    """Begin a run in the store, and watch it. What waits for people ends with the status "waiting". `expected` tells
+    how many answers it takes, about."""
     chosen, who = settings.model_dump(mode="json"), str(oracle.identity)
     described: dict[str, Any] = {"name": name, "flow": flow, "dataset": dataset, "oracle": who, "settings": chosen}
     with store.runs.begin(run_id, scope, **described, job=job) as run:
         run.pending = AnswersPending
-        with watched(partial(store.costs.totals, run_id), oracle, display or SILENT):
+        with watched(partial(store.costs.totals, run_id), oracle, display or SILENT, expected):
             try:
                 yield run
             finally:
@@ -65,23 +67,29 @@ BEAT_SECONDS = 60.0
 
 
 @contextmanager
-def watched(totals: Callable[[], Totals], oracle: Oracle, display: Display) -> Iterator[None]:
-    """Every minute, from a thread of its own: log how many answers came, or say what is waited for if none did."""
+def watched(
+    totals: Callable[[], Totals], oracle: Oracle, display: Display, expected: Callable[[], int] = lambda: 0
+) -> Iterator[None]:
+    """Every minute, from a thread of its own: say what is waited for if no answer came, or how many came and when the
+    last one will, which is only logged where the display has shown something since."""
     over, context = threading.Event(), copy_context()  # by which log lines find Prefect's server
 
     def look() -> None:
         from store import StoreError
 
-        answers, still = 0, 0
+        answers, still, began, shown = 0, 0, time.monotonic(), display.shown
         while not over.wait(BEAT_SECONDS):
-            with suppress(StoreError):  # the run itself says what is wrong with it
+            with suppress(StoreError, OracleError):  # the run itself says what is wrong with it
                 now = totals()
                 before, answers = answers, now.paid_calls + now.cached_calls
                 still = still + 1 if answers == before else 0
+                is_quiet, shown = display.shown == shown, display.shown
                 if still and not over.is_set():
                     display.say(_waits_for(oracle, still))
-                else:
-                    display.log(f"{answers:,} answers so far, {in_usd(now.paid)}")
+                    continue
+                speed = _speed(now, time.monotonic() - began, expected)
+                tell = display.say if is_quiet and not over.is_set() else display.log
+                tell(f"{answers:,} answers so far{speed}, {in_usd(now.paid)}")
 
     thread = threading.Thread(target=context.run, args=(look,), name="watch", daemon=True)
     thread.start()
@@ -92,10 +100,23 @@ def watched(totals: Callable[[], Totals], oracle: Oracle, display: Display) -> I
         thread.join(BEAT_SECONDS)  # it may be reading the store, which is closed next
 
 
+def _speed(now: Totals, seconds: float, expected: Callable[[], int]) -> str:
+    """How many answers come in a minute, and when the last one will."""
+    from reports.drawing import duration
+
+    rate, left = now.paid_calls / seconds, expected() - now.paid_calls - now.cached_calls
+    end = f", about {duration(left / rate)} left" if rate and left > 0 else ""
+    return f", {60 * rate:,.0f} a minute{end}" if rate else ""
+
+
 def _waits_for(oracle: Oracle, still: int) -> str:
     traffic = f": {oracle.traffic}" if isinstance(oracle, TellsTraffic) else ""
     minutes = still * BEAT_SECONDS / 60
-    return f"no answer for {minutes:.0f} min, waiting for {oracle.identity}{traffic}"
+    try:
+        who = str(oracle.identity)
+    except OracleError:  # it is not connected yet
+        who = repr(oracle)
+    return f"no answer for {minutes:.0f} min, waiting for {who}{traffic}"
 
 
 UNUSABLE = "unusable"  # the status of an enrichment of which most answers were
@@ -154,6 +175,8 @@ def recording(
 class Display:
     """Silent: for callers from Python and for deployments."""
 
+    shown = 0  # how often it has shown something
+
     def say(self, message: str) -> None:
         pass
 
@@ -194,6 +217,7 @@ class NotebookDisplay(Display):
         self._counted = ""  # the newest count, whether it was shown or came too soon after another
 
     def say(self, message: str) -> None:
+        self.shown += 1
         print(printable(message))
 
     @contextmanager
@@ -222,6 +246,7 @@ class NotebookDisplay(Display):
             self._show(detail)
 
     def _show(self, text: str) -> None:
+        self.shown += 1
         ipython: Any = import_module("IPython.display")  # only a notebook has it
         line = ipython.Pretty(printable(text))
         if self._line is None:

@@ -48,6 +48,7 @@ class Forecast:
     cost: Money = 0
     most: Money = 0  # what the cost is not expected to exceed
     in_flight: Money = 0  # at most what is reserved at a time
+    seconds: int = 0  # where it is known how fast the server is
 
     def __add__(self, other: Forecast) -> Forecast:
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
@@ -57,7 +58,7 @@ class Forecast:
         return replace(self, **{name: round(getattr(self, name) * factor) for name in _SUMS})
 
 
-_SUMS = ("requests", "input_tokens", "output_tokens", "cost", "most")
+_SUMS = ("requests", "input_tokens", "output_tokens", "cost", "most", "seconds")
 
 
 @dataclass(frozen=True, slots=True)

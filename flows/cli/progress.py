@@ -27,6 +27,7 @@ class TerminalDisplay(Display):
         self._unit, self._last = "", 0.0
 
     def say(self, message: str) -> None:
+        self.shown += 1
         self._console.print(printable(message), soft_wrap=True)
 
     @contextmanager
@@ -60,6 +61,7 @@ class TerminalDisplay(Display):
 
     def update(self, done: int, detail: str) -> None:
         if self._progress is not None:
+            self.shown += 1
             self._progress.update(self._progress.task_ids[0], completed=done, description=printable(detail))
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
@@ -90,6 +92,7 @@ class JsonDisplay(Display):
         self._unit, self._last = "", 0.0
 
     def say(self, message: str) -> None:
+        self.shown += 1
         log_line("info", message)
 
     @contextmanager
@@ -105,6 +108,7 @@ class JsonDisplay(Display):
     def update(self, done: int, detail: str) -> None:
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
+            self.shown += 1
             log_line("info", detail, done=done, total=self._total, unit=self._unit)
 
     def note(self, detail: str) -> None:

@@ -26,7 +26,7 @@ from flows.settings import micro_of, served_at
 from models import AnswersPending, OracleLost, Panel, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
 from reports.drawing import plural
-from tasks import elicit, label, probed, publish
+from tasks import elicit, label, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
 
@@ -50,7 +50,7 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
         f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
     )
     for oracle in prepared.built:
-        history.attempt(partial(probed, oracle), partial(connect, oracle))
+        history.connect(oracle)
     try:
         comparison = run_comparison(prepared, run_id=run_id, compare=history.task(elicit), label=history.task(label))
     except AnswersPending as pending:

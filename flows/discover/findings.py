@@ -155,6 +155,7 @@ class Progress:
     unresolved: float = 1.0
     stopped: StopReason | None = None
     message: str = ""  # of the error that stopped it, if one did
+    notice: str = ""  # why it ended early without an error
 
     def stop(self, error: OracleError | None) -> None:
         """No budget and no oracle end the discovery; answers that are pending end only this attempt, and are raised."""

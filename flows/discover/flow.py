@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from prefect import flow
@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import State
 
 from discovery import LOOK_EVERY
 from flows.discover.findings import Finding, Progress, StopReason
-from flows.discover.forecast import forecast_discovery
+from flows.discover.forecast import forecast_discovery, price_of
 from flows.discover.labels_left import LabelsLeft
 from flows.discover.live.log import LiveLog
 from flows.discover.live.steered_loop import SteeredLoop
@@ -54,7 +54,7 @@ from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of
 from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
-from tasks import ProgressArtifact, elicit, label, probed, publish
+from tasks import ProgressArtifact, elicit, label, publish
 
 CompareTask = Callable[[Panel, list[Any]], Elicited]
 
@@ -91,7 +91,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
             history.emit("twothirds.feature.found", name, f"found {feature}", feature=feature, positives=positives)
 
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
-    history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))
+    history.connect(prepared.oracle)
     if stored := prepared.store.answers.count(prepared.scope):
         prepared.display.say(f"{stored:,} answers are stored already")
     try:
@@ -181,6 +181,7 @@ def run_discovery(
             settings=settings,
             job=prepared.job or settings.job,
             display=display,
+            expected=cache(lambda: price_of(prepared).questions),
         ) as run,
     ):
         prepared.set_commands_aside()
@@ -226,6 +227,8 @@ def run_discovery(
             loop = _loop(prepared, asked, *_shown(live, compare, label), affords)
             with display.counting(settings.queries, "queries"):
                 progress = loop.run(show)
+            if progress.notice:
+                display.say(progress.notice)
             watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: spent.cost)
             ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
             if progress.stopped is StopReason.BUDGET and not progress.message:
@@ -255,7 +258,7 @@ def run_discovery(
             steering.settle()
             live.end(progress)
         run.figures["unusable_answers_total"] = outcome.unusable.total
-        run.status, run.message = f"stopped: {progress.stopped}", progress.message
+        run.status, run.message = f"stopped: {progress.stopped}", progress.message or progress.notice
     return outcome
 
 

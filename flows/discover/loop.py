@@ -126,7 +126,7 @@ class Loop:
         if limits.nones is not None and progress.nones_in_a_row >= limits.nones:
             return StopReason.NONES
         if progress.repeats_in_a_row >= REPEATS_IN_A_ROW:
-            progress.message = (
+            progress.notice = (
                 f"stopped after {progress.queries} of {limits.queries} queries: the last {REPEATS_IN_A_ROW} answers "
                 "named known features only; another model, or --about, may bring others"
             )

@@ -64,7 +64,7 @@ from reports.enrichment import (
 from reports.run import RunError, TableBusy, locked
 from sources import Example, Rows, examples_in, find_rows, name_of
 from store import Store, StoreError
-from tasks import probed, publish_enrichment
+from tasks import publish_enrichment
 
 
 def next_table_schema(
@@ -141,7 +141,7 @@ def _enrich(settings: EnrichSettings, history: History, resources: Resources | N
     """Within a flow run, or after it was lost."""
 
     def probe(oracle: Oracle) -> None:
-        history.attempt(partial(probed, oracle), partial(connect, oracle))
+        history.connect(oracle)
 
     name = name_of(settings.dataset)
     history.log(f"starts: {settings.dataset} with {settings.oracle}")

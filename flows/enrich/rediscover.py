@@ -31,7 +31,7 @@ from reports.enrichment import LabelTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
 from store import Store
-from tasks import elicit, label, probed, publish
+from tasks import elicit, label, publish
 
 PROPOSALS = "proposals.csv"
 TOGETHER = 4  # questions whose features are labelled together, where that costs less
@@ -59,7 +59,7 @@ def _rediscover(settings: RediscoverSettings, history: History) -> Rediscovered:
         run_id=history.run_id,
         compare=history.task(elicit),
         label=history.task(label),
-        connect=lambda oracle: history.attempt(partial(probed, oracle), partial(connect, oracle)),
+        connect=history.connect,
         display=history.display,
         on_pending=partial(suspend, history, name),
     )

@@ -23,7 +23,8 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL
 
 from flows.prefect_api.endings import Ending, clean
-from flows.progress import SILENT, Display
+from flows.progress import SILENT, Display, watched
+from models import Oracle, connect
 from reports.run import UnusableAnswers
 
 _log = logging.getLogger(__name__)
@@ -56,6 +57,10 @@ class RunLog(Display):
             return
         for line in lines:
             self._context.copy().run(self._log.info, "%s", clean(line))
+
+    @property
+    def shown(self) -> int:  # type: ignore[override]
+        return self._shown.shown
 
     def say(self, message: str) -> None:
         self._shown.say(message)
@@ -137,6 +142,14 @@ class History:
                     raise
                 self.lose(error)
         return without()
+
+    def connect(self, oracle: Oracle) -> None:
+        """Find out in a task what the oracle's server can do, which a slow one may take minutes for."""
+        from store.ledger import Totals
+        from tasks import probed
+
+        with watched(Totals, oracle, self.display):
+            self.attempt(partial(probed, oracle), partial(connect, oracle))
 
     def end(self, ending: Ending, message: str, dataset: str) -> Ending:
         """Note how the run ends, tell it in the log and as an event; once, for what is noted first counts."""

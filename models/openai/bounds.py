@@ -11,7 +11,8 @@ from typing import Any
 
 from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import LabelBlocks, planned
+from models.openai.label_groups import ROW_FEATURES, LabelBlocks, planned
+from models.openai.pace import most_labels, units
 from models.openai.probe import Abilities
 from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question
 from models.prices import TOKENS_LIMIT, Tariff, Tokens, bound, settled, shares, tariff_of
@@ -119,9 +120,12 @@ class Bounds:
             price += self.weight(question) - self.most(self.chat, self.request([question]))
         return price
 
-    def requests(self, questions: Sequence[Question], *, more: bool) -> list[PlannedRequest]:
+    def requests(
+        self, questions: Sequence[Question], *, more: bool, most_labels: int | None = None
+    ) -> list[PlannedRequest]:
         """Those in which the questions are sent, single ones first; with `more` to come labels may be left out."""
-        return [PlannedRequest(tuple(group), self.split(group)) for group in self._groups(questions, more=more)]
+        groups = self._groups(questions, more=more, most_labels=most_labels)
+        return [PlannedRequest(tuple(group), self.split(group)) for group in groups]
 
     def split(self, group: Sequence[Question]) -> tuple[Money, ...]:
         """At most what one request with these questions costs, divided among them."""
@@ -130,17 +134,20 @@ class Bounds:
 
     def forecast(self, questions: Sequence[Question], measured: Measured, width: int) -> Forecast:
         """About what these take when they are asked together, `width` of them at a time."""
-        total, cost, most, cache = Tokens(), 0.0, 0.0, PromptCache()
+        total, cost, most, work, cache = Tokens(), 0.0, 0.0, 0.0, PromptCache()
         groups = list(self._all_groups(questions, width))
         for group in groups:
             usual, largest = self._usual(group, measured, cache)
             tariff, batch = self.tariff(group[0]), self._in_batch(group[0])
             total += usual
+            work += units(usual)
             cost += settled(tariff, usual, batch=batch) * (1 + REPEATED)
             most += bound(tariff, largest, batch=batch) * (1 + MOST_REPEATED)
         priced = map(self.split, groups[:: max(len(groups) // PRICED, 1)])
         reserved = reserved_at_once(width) * max(map(max, priced), default=0)
-        return Forecast(len(groups), total.input, total.output, round(cost), round(most), reserved)
+        written = self.abilities.rate * self.abilities.width
+        seconds = round(work / written) if written else 0
+        return Forecast(len(groups), total.input, total.output, round(cost), round(most), reserved, seconds)
 
     def measured(self, stored: Sequence[tuple[Stored, Stored]], examples: Iterable[Example]) -> Measured:
         """By questions and answers that are kept. One comparison is one request, and can be put together again."""
@@ -172,18 +179,20 @@ class Bounds:
 
     def _all_groups(self, questions: Sequence[Question], width: int) -> Iterator[Sequence[Question]]:
         """As they are sent when `width` of them are claimed at a time."""
-        waiting = list(questions)
+        waiting, most = list(questions), most_labels(self.abilities.rate)
         while waiting:
             wanted, rest = waiting[:width], waiting[width:]
-            groups = self._groups(wanted, more=bool(rest))
+            groups = self._groups(wanted, more=bool(rest), most_labels=most)
             yield from groups
             sent = {id(question) for group in groups for question in group}
             waiting = [question for question in wanted if id(question) not in sent] + rest
 
-    def _groups(self, questions: Sequence[Question], *, more: bool) -> list[Sequence[Question]]:
+    def _groups(
+        self, questions: Sequence[Question], *, more: bool, most_labels: int | None = None
+    ) -> list[Sequence[Question]]:
         groups = list[Sequence[Question]]([question] for question in questions if not isinstance(question, Label))
         labels = [question for question in questions if isinstance(question, Label)]
-        return groups + [arranged(group) for group in planned(self.label_groups(), labels, more=more)]
+        return groups + [arranged(group) for group in planned(self.label_groups(most_labels), labels, more=more)]
 
     def _usual(self, group: Sequence[Question], measured: Measured, cache: PromptCache) -> tuple[Tokens, Tokens]:
         """The tokens of one request: what is usual, and what would be very many."""
@@ -228,11 +237,14 @@ class Bounds:
         sizes = sent_sizes(picture.example, config.image_size, config.frames)
         return sum(picture_tokens(config.model, width, height, config.detail) for width, height in sizes)
 
-    def label_groups(self) -> LabelBlocks:
-        """Which labels share a request."""
+    def label_groups(self, most: int | None = None) -> LabelBlocks:
+        """Which labels share a request: no more than `most`, where a server is slow."""
         config, decisions = self.config, self.labels_by_decisions
         row = DECISIONS_LIMIT if decisions else config.labels_per_request
-        return LabelBlocks(config.grouping, config.most_labels, row=row, matrix=not decisions)
+        if most is None:
+            return LabelBlocks(config.grouping, config.most_labels, row=row, matrix=not decisions)
+        size = min(most, config.most_labels)
+        return LabelBlocks(config.grouping, size, row=min(row or ROW_FEATURES, size), matrix=not decisions)
 
     def _form(self, questions: Sequence[Question]) -> LabelForm:
         labels = [question for question in questions if isinstance(question, Label)]

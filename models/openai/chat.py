@@ -74,7 +74,7 @@ async def ask_single(session: Session, question: Single, delivery: Delivery) -> 
 def _reading(message: ChatMessage, form: SingleForm) -> Reading:
     if message.refused:
         return Reading(Verdict.REFUSED, problem=message.note)
-    reading = form.read(message.text)
+    reading = form.read(message.whole)
     unread = reading.verdict is Verdict.UNREADABLE
     return Reading(Verdict.UNREADABLE, problem=message.note) if unread and message.note else reading
 
@@ -126,7 +126,7 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     """Emit the labels that a reply holds, and ask for the others while `asks` are left."""
     message = reply.message
     paths = form_of(session, bills).paths
-    values = {} if message.refused else parse_labels(message.text, paths, cut=message.cut)
+    values = {} if message.refused else parse_labels(message.whole, paths)
     chances = label_chances(message.text, paths, message.tokens)
     for position, value in values.items():
         raw = json.dumps({".".join(paths[position]): value})

@@ -14,9 +14,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import LONGEST_DELAY, RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
+from models.openai.errors import (
+    LONGEST_DELAY,
+    RUN_AGAIN,
+    Fault,
+    Retry,
+    TimedOut,
+    TooLong,
+    TransientError,
+    fault_of,
+    is_shallow,
+)
+from models.openai.pace import TIMEOUT, Pace
 from models.oracle import OracleUnavailable, ServerAway, Traffic
 from models.prices import Tokens, read_usage
+from models.prompting import closed
 from models.recorded import SILENT_SECONDS
 from sources import redacted
 from store import Rate, Store
@@ -90,6 +102,11 @@ class ChatMessage:
     note: str = ""  # what is wrong with it, if anything
     tokens: object = None  # with their logarithmic probabilities, as the server sends them
 
+    @property
+    def whole(self) -> str:
+        """The text; of one that was cut what is complete."""
+        return closed(self.text) if self.cut else self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -151,6 +168,8 @@ class RetriesExhausted(ServerAway):
 class Attempts:
     """The attempts at one request. Nobody pays for these: subclasses book them."""
 
+    labels = 0  # that the request carries
+
     async def leaving(self) -> None:
         """Called just before each attempt. Raises what keeps it from being sent."""
 
@@ -177,8 +196,7 @@ def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
                     response = await super().send(request, **options)
                     content = await _content(response, config)
             except TimeoutError:
-                late = f"{config.host} did not end its reply within {seconds:g} s: raise the timeout or run again later"
-                raise TransientError(late, attempts_cost=2, maybe_charged=True) from None
+                raise TimedOut(config.host, seconds) from None
             headers = [(name, value) for name, value in response.headers.raw if name.lower() in KEPT_HEADERS]
             headers.append((b"content-type", b"application/json"))  # without a charset: it is read as UTF-8
             return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
@@ -214,7 +232,7 @@ def _is_readable(content: bytes) -> bool:
 class Client:
     """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
 
-    def __init__(self, config: OpenAIConfig, store: Store | None = None) -> None:
+    def __init__(self, config: OpenAIConfig, store: Store | None = None, pace: Pace | None = None) -> None:
         """Without a store no rate limit is kept: only failed requests wait before they are sent again."""
         from openai import AsyncOpenAI
 
@@ -222,7 +240,7 @@ class Client:
         self.sdk = AsyncOpenAI(
             api_key=config.api_key.get_secret_value() or "none",  # the SDK wants one, a local server does not
             base_url=config.url,
-            timeout=config.timeout,
+            timeout=config.timeout or TIMEOUT,
             max_retries=0,
             http_client=bounded_http(config),
         )
@@ -230,21 +248,34 @@ class Client:
         rate = Rate(config.requests_per_minute, config.tokens_per_minute)
         name, longest = f"openai:{config.model}@{config.host}", max(config.longest_wait, LONGEST_DELAY)
         self._limit = SharedLimit(store, name, rate, longest_pause=longest) if store else None
-        self._slots = asyncio.Semaphore(config.concurrency)
+        self.pace = pace or Pace(config.concurrency, is_free=False)
         self.traffic = Traffic()
         self._dice = random.Random()
 
-    async def send(self, endpoint: Endpoint, body: dict[str, Any], tokens: int, attempts: Attempts = FREE) -> Reply:
-        """`tokens` is an upper bound of what the request takes, for the rate limit.
+    async def send(self, endpoint: Endpoint, body: dict[str, Any], most: Tokens, attempts: Attempts = FREE) -> Reply:
+        """`most` is an upper bound of what the request takes. Raises TooLong where it carries several labels and no
+        reply comes in time.
 
         Sent and read as plain JSON: the SDK's typed methods would spend a quarter of the time on validation."""
         import httpx2
 
         async def sent() -> Reply:
-            response = await self.sdk.post(PATHS[endpoint], cast_to=httpx2.Response, body=body)
-            return self._read(response.text)
+            began, seconds = time.monotonic(), self.config.timeout or self.pace.timeout(most)
+            try:
+                response = await self.sdk.post(
+                    PATHS[endpoint], cast_to=httpx2.Response, body=body, options={"timeout": seconds}
+                )
+            except Exception as error:
+                fault = _fault_or_raise(error, self.config)
+                if isinstance(fault, TimedOut):
+                    self.pace.note_timeout(most, fault.seconds)
+                raise fault from None
+            reply = self._read(response.text)
+            if reply.tokens is not None:
+                self.pace.note(reply.tokens, time.monotonic() - began, attempts.labels)
+            return reply
 
-        reply: Reply = await self.retried(sent, tokens, attempts=attempts)
+        reply: Reply = await self.retried(sent, most.input, attempts=attempts)
         return reply
 
     def _read(self, text: str) -> Reply:
@@ -300,7 +331,7 @@ class Client:
         spent, maybe_charged = 0, False
         while True:
             try:
-                async with self._slots:
+                async with self.pace.slot():
                     if self._limit is not None:
                         await self._limit.admit(tokens)
                     await attempts.leaving()
@@ -320,6 +351,8 @@ class Client:
             delay = self._retry.delay(spent, fault.wait, self._dice)
             if delay is None or not paid_for:
                 raise RetriesExhausted(str(fault), maybe_charged)
+            if isinstance(fault, TimedOut) and attempts.labels > 1 and self.pace.is_alive:
+                raise TooLong(str(fault))
             with self.traffic.delay():
                 if fault.limited and self._limit is not None:
                     await self._limit.pause(delay)

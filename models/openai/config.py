@@ -37,7 +37,7 @@ class OpenAIConfig:
     model: str
     base_url: Annotated[str | None, "address of the server (default: OpenAI, or OPENAI_BASE_URL)"] = None
     api_key: SecretStr = field(default=SecretStr(""), repr=False)
-    timeout: Annotated[float, "seconds for one request"] = 120.0
+    timeout: Annotated[float | None, "seconds for one request (default: 120, and more where a server is slow)"] = None
     concurrency: Annotated[int, "requests in flight at once"] = 16
     requests_per_minute: Annotated[int | None, "limit of your account"] = None
     tokens_per_minute: Annotated[int | None, "limit of your account"] = None

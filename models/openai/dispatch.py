@@ -43,12 +43,12 @@ class Dispatch:
         self._background = background
         self._width = width
         self._leaving = leaving
-        self._labels = session.bounds.label_groups()
+        self._pace = session.client.pace
+        self._labels = session.bounds.label_groups(self._pace.most_labels)
         self._singles: list[Single] = []
         self._ready: deque[Sequence[Question]] = deque()  # groups that wait for others to end
         self._in_flight = 0  # questions
         self._running = 0  # groups
-        self._most_running = READY * session.config.concurrency
         self._sent: set[Future[None]] = set()
         self._arrived: queue.SimpleQueue[Answer | GroupEnded] = queue.SimpleQueue()
         self._unasked: list[Question] = []
@@ -95,7 +95,7 @@ class Dispatch:
     def _pull(self, groups: Iterator[Sequence[Question]], add: Callable[[Sequence[Question]], None]) -> None:
         """Groups are pulled in the caller's thread: their source may be bound to it."""
         pulled = self._in_flight + len(self._labels) + len(self._singles) + sum(map(len, self._ready))
-        while not self._exhausted and pulled < self._width:
+        while not self._exhausted and pulled < self._width and self._has_room():
             try:
                 group = next(groups)
             except StopIteration:
@@ -106,6 +106,14 @@ class Dispatch:
             else:
                 pulled += len(group)
                 add(group)
+
+    def _has_room(self) -> bool:
+        """Groups for a slow server are made shortly before they are sent: by then its speed is known better."""
+        return self._pace.most_labels is None or len(self._ready) + self._running < self._most_running
+
+    @property
+    def _most_running(self) -> int:
+        return READY * self._pace.width
 
     def _send(self) -> None:
         if self._unusable:

@@ -2,6 +2,7 @@
 
 Fault
 ├── TransientError the same request may succeed a moment later
+│   └── TimedOut   no reply came in time
 ├── TooLong        these questions do not fit into one request
 └── Declined       the server will not process these questions
 OracleUnavailable
@@ -126,6 +127,13 @@ class TransientError(Fault):
         self.attempts_cost = attempts_cost  # how many attempts it counts for: a time-out for two
 
 
+class TimedOut(TransientError):
+    def __init__(self, host: str, seconds: float, *, maybe_charged: bool = True) -> None:
+        message = f"{host} did not answer within {seconds:g} s: raise the timeout or run again later"
+        super().__init__(message, attempts_cost=2, maybe_charged=maybe_charged)
+        self.seconds = seconds
+
+
 class TooLong(Fault):
     pass
 
@@ -149,10 +157,8 @@ def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
     import openai
 
     if isinstance(error, openai.APITimeoutError):
-        message = f"{config.host} did not answer within {config.timeout:g} s: raise the timeout or run again later"
-        return TransientError(
-            message, attempts_cost=2, maybe_charged=not isinstance(error.__cause__, httpx2.ConnectTimeout)
-        )
+        seconds = error.request.extensions["timeout"]["read"]
+        return TimedOut(config.host, seconds, maybe_charged=not isinstance(error.__cause__, httpx2.ConnectTimeout))
     if isinstance(error, openai.APIStatusError):
         return _of_status(error, config)
     cause = error.__cause__ or error

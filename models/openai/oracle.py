@@ -15,8 +15,9 @@ from models.openai.batch import BatchDispatch
 from models.openai.bounds import Bounds
 from models.openai.client import Client
 from models.openai.config import OpenAIConfig
-from models.openai.dispatch import Dispatch
+from models.openai.dispatch import READY, Dispatch
 from models.openai.errors import Fault
+from models.openai.pace import Pace
 from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session, untold
@@ -98,8 +99,11 @@ class OpenAIOracle:
 
     @property
     def rows_save(self) -> bool:
-        paid = bound(self._tariff, Tokens(MICRO, MICRO)) > 0
-        return paid and self.config.grouping in ("auto", "example")
+        return self._is_paid and self.config.grouping in ("auto", "example")
+
+    @property
+    def _is_paid(self) -> bool:
+        return bound(self._tariff, Tokens(MICRO, MICRO)) > 0
 
     @property
     def traffic(self) -> Traffic:
@@ -125,7 +129,11 @@ class OpenAIOracle:
         return Bounds.of(self.config, self._known_abilities() or Abilities(format="json_schema"))
 
     def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
-        return self._connected.bounds.requests(questions, more=more)
+        """To a slow server only those that are sent next: the others may get another size by then."""
+        session = self._connected
+        most, at_once = session.client.pace.most_labels, READY * session.client.pace.width
+        requests = session.bounds.requests(questions, more=more, most_labels=most)
+        return requests if most is None else requests[:at_once]
 
     def scale_bounds(self, scale: float) -> None:
         with self._lock:
@@ -155,6 +163,11 @@ class OpenAIOracle:
         with self._lock:
             if self._background is not None:
                 self._background.close()
+            if self._session is not None:
+                pace = self._session.client.pace
+                seen = replace(self._session.abilities, rate=round(pace.rate, 2), width=pace.width if pace.rate else 0)
+                if seen != self._session.abilities:
+                    self._remembered[probe_key(self.config)] = seen.to_json()
 
     def __enter__(self) -> OpenAIOracle:
         return self
@@ -182,9 +195,11 @@ class OpenAIOracle:
             return self._session, self._background
 
     async def _open(self, background: Background) -> Session:
-        client = Client(self.config, self._store)
-        background.at_close(client.close)
         abilities, scale = self._known_abilities(), 1.0
+        speed = (abilities.rate, abilities.width) if abilities else (0.0, 0)
+        pace = Pace(self.config.concurrency, is_free=not self._is_paid, rate=speed[0], width=speed[1])
+        client = Client(self.config, self._store, pace)
+        background.at_close(client.close)
         if abilities is None:
             abilities, scale = await self._probe(client)
             self._remembered[probe_key(self.config)] = abilities.to_json()

@@ -68,6 +68,8 @@ class Abilities:
     limit: str = "max_completion_tokens"  # how the length of a reply is limited
     missing: tuple[str, ...] = ()  # parameters that the server rejects
     reasoning: bool = False  # thinks before it answers, in tokens that are paid for
+    rate: float = 0.0  # tokens that one request was last seen to write a second; 0: many, or it is not known
+    width: int = 0  # requests that were then in flight
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"missing": list(self.missing)}
@@ -80,7 +82,8 @@ class Abilities:
         words = isinstance(data["missing"], list) and all(name in OPTIONAL for name in data["missing"])
         flags = all(isinstance(data[name], bool) for name in ("decisions", "reasoning"))
         known = data["format"] in ("json_schema", "json_object", "") and data["limit"] in LIMITS
-        return cls(**(data | {"missing": tuple(data["missing"])})) if words and flags and known else None
+        pace = all(isinstance(data[name], int | float) and data[name] >= 0 for name in ("rate", "width"))
+        return cls(**(data | {"missing": tuple(data["missing"])})) if words and flags and known and pace else None
 
 
 class Payer(Protocol):
@@ -143,7 +146,7 @@ class _Probe:
     async def _chat(self, form: str, *, may_fail: bool, greeting: str = GREETINGS[0]) -> Reply | None:
         while True:
             try:
-                send = partial(self._client.send, "chat", self._body(form, greeting), PROBE_TOKENS.input)
+                send = partial(self._client.send, "chat", self._body(form, greeting), PROBE_TOKENS)
                 reply = await self._payer.pay("chat", send)
             except Unsupported as fault:
                 if self._adapts_to(fault):
@@ -192,7 +195,7 @@ class _Probe:
             instructions = [{"type": "input_text", "text": statement}]
             question = {"type": "predicate", "name": "1", "instructions": instructions}
             body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
-            send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
+            send = partial(self._client.send, "decisions", body, PROBE_TOKENS)
             try:
                 reply = await self._payer.pay("decisions", send)
             except Unsupported:

@@ -136,6 +136,10 @@ class BookedAttempts(Attempts):
     overcharges: Sequence[Overcharge]  # after the first nothing more leaves
     in_flight: bool = False
 
+    @property
+    def labels(self) -> int:  # type: ignore[override]
+        return len(self.bills) if isinstance(self.bills[0].question, Label) else 0
+
     def fits(self) -> bool:
         return all(most - bill.excess <= bill.limit for bill, most in self._most())
 
@@ -238,7 +242,7 @@ class Session:
         most = self._most(bills, repairs)
         attempts = self._attempts(bills, most, delivery)
         try:
-            reply = await self.client.send(endpoint, body, most.input, attempts)
+            reply = await self.client.send(endpoint, body, most, attempts)
         except asyncio.CancelledError:
             await attempts.failed(attempts.in_flight)
             raise

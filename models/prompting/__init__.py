@@ -15,7 +15,7 @@ from models.prompting.prompts import (
     repair_messages,
     yes_no_messages,
 )
-from models.prompting.replies import Reading, found_in, is_refusal, json_objects, label_chances, parse_labels
+from models.prompting.replies import Reading, closed, found_in, is_refusal, json_objects, label_chances, parse_labels
 from models.prompting.single_forms import NAMED_TOKENS, SingleForm, single_form
 from models.prompting.tokens import (
     PromptCache,

@@ -104,10 +104,9 @@ def _feature(data: dict[str, Any], question: Compare) -> Reading:
     return Reading(Verdict.FEATURE, Feature(name, definition), shown)
 
 
-def parse_labels(reply: str, paths: Sequence[Sequence[str]], *, cut: bool = False) -> dict[int, bool]:
-    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped. A reply that
-    was cut holds those that are complete."""
-    data = object_with(closed(reply) if cut else reply, [path[0] for path in paths])
+def parse_labels(reply: str, paths: Sequence[Sequence[str]]) -> dict[int, bool]:
+    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped."""
+    data = object_with(reply, [path[0] for path in paths])
     if data is None:
         alone = parse_yes_no(reply) if len(paths) == 1 else None
         return {} if alone is None else {0: alone}

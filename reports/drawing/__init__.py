@@ -19,4 +19,4 @@ from reports.drawing.svg import (
     stems_over_time,
     steps_over_time,
 )
-from reports.drawing.template import ASSETS, FILTERS, percent, plural, render_template, unbroken, usd
+from reports.drawing.template import ASSETS, FILTERS, duration, percent, plural, render_template, unbroken, usd

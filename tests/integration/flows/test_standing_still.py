@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
 from pathlib import Path
 
@@ -11,17 +13,27 @@ from flows import progress
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
+from flows.prefect_api.history import History
 from flows.progress import Display, watched
+from models.openai import OpenAIConfig, OpenAIOracle
 from models.oracle import OracleIdentity, Traffic
+from models.prices import parse_price
 from store.errors import StoreError
 from store.ledger import Totals
 from tests.support.fake_openai import FakeOpenAI
 
 
 class Heard(Display):
-    def __init__(self) -> None:
+    def __init__(self, *, busy: bool = False) -> None:
+        self.busy = busy
+        self.looks = itertools.count()
         self.said: list[str] = []
         self.logged: list[str] = []
+
+    @property
+    def shown(self) -> int:  # type: ignore[override]
+        """A busy one has shown something whenever it is looked at."""
+        return next(self.looks) if self.busy else 0
 
     def say(self, message: str) -> None:
         self.said.append(message)
@@ -52,14 +64,37 @@ def until(heard: Heard, said: int) -> None:
 @pytest.mark.usefixtures("_quick_minutes")
 def test_it_is_said_while_no_answer_comes_and_not_while_some_do() -> None:
     heard, counts = Heard(), iter([Totals(3, 2, 1_000_000), *[Totals(9, 2)] * 10_000])
-    with watched(lambda: next(counts), Busy(), heard):  # type: ignore[arg-type]
-        until(heard, 2)
-    assert heard.logged[:2] == ["5 answers so far, 1.0000 USD", "11 answers so far, 0.0000 USD"]
+    with watched(lambda: next(counts), Busy(), heard, lambda: 50_000):  # type: ignore[arg-type]
+        until(heard, 4)
+    line = r"5 answers so far, [\d,]+ a minute, about \d+ (h|min) \d+ (min|s) left, 1\.0000 USD"
+    assert re.fullmatch(line, heard.said.pop(0))
+    assert heard.said.pop(0).startswith("11 answers so far, ")
     assert heard.said[0].startswith("no answer for 0 min, waiting for openai:gpt-4o-mini: 8 requests under way, ")
     assert heard.said[0].endswith("2 to be sent again; the latest failed: host answers 503")
     notices = len(heard.said)
     time.sleep(0.3)
     assert len(heard.said) == notices, "the thread ends with the run"
+
+
+@pytest.mark.usefixtures("_quick_minutes")
+def test_it_is_only_logged_how_many_answers_came_where_the_display_shows_it_anyway() -> None:
+    heard, counts = Heard(busy=True), itertools.count(1)
+    with watched(lambda: Totals(next(counts)), Busy(), heard):  # type: ignore[arg-type]
+        time.sleep(0.35)
+    assert heard.said == []
+    assert heard.logged[0].startswith("1 answers so far, ")
+
+
+@pytest.mark.usefixtures("_quick_minutes")
+def test_a_server_that_takes_long_to_be_found_out_about_is_waited_for_in_words(server: FakeOpenAI) -> None:
+    server.abilities.latency = 0.4
+    heard = Heard()
+    oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=parse_price("0,0")))
+    with oracle:
+        history = History(heard)
+        history.lost = True
+        history.connect(oracle)
+    assert "waiting for openai:gpt-4o-mini at 127.0.0.1" in heard.said[0]
 
 
 @pytest.mark.usefixtures("_quick_minutes")

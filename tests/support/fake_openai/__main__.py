@@ -20,6 +20,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before every reply")
+    parser.add_argument("--tokens-per-second", type=float, default=0.0, help="of one request (default: any number)")
+    parser.add_argument("--slots", type=int, default=0, help="requests that are worked on at a time (default: all)")
     parser.add_argument("--decisions", action="store_true", help="offer the decisions endpoint")
     parser.add_argument("--words", default="", help="the model's vocabulary, separated by commas")
     parser.add_argument("--lifelike", metavar="DATASET", help="answer about this data set, from its truth")
@@ -27,7 +29,8 @@ def main() -> None:
     parser.add_argument("--price", type=parse_price, help="USD per million tokens: input,output[,cached]")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    abilities = Abilities(decisions=options.decisions, latency=options.latency)
+    speed = {"tokens_per_second": options.tokens_per_second, "slots": options.slots}
+    abilities = Abilities(decisions=options.decisions, latency=options.latency, **speed)
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if options.lifelike:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +19,7 @@ from tests.support.fake_openai.wire import Request, Response, Server
 
 CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
 COMPARISONS, LABELS = f"{CHAT}#comparisons", f"{CHAT}#labels"  # the two kinds of questions, for scripts
+COUNTS = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
 FILES, BATCHES = "/v1/files", "/v1/batches"
 
 
@@ -46,6 +47,9 @@ class Abilities:
     overcharge: int = 1  # times the tokens of a question are charged
     cached: float = 0.0  # share of the prompt said to be cached
     latency: float = 0.0
+    tokens_per_second: float = 0.0  # that a request writes; it reads 8 times as many; 0: any number
+    slots: int = 0  # requests that are worked on at a time; 0: all
+    stubborn: bool = False  # says again, word for word, what a repair finds fault with
     forbidden: str = ""  # a word for which the server declines the request
 
 
@@ -71,7 +75,7 @@ class FakeOpenAI:
         self._scripts: dict[str, deque[str | None]] = defaultdict(deque)
         self._chance: tuple[float, Sequence[str], int] | None = None
         self._seen: Counter[str] = Counter()
-        self._server = Server(self._answer)
+        self._server = Server(self._answer, lambda: self.abilities.slots)
         self._server.port = port
 
     def __enter__(self) -> Self:
@@ -129,6 +133,11 @@ class FakeOpenAI:
         """Each reply is bad with this chance, in one of these ways."""
         self._chance = (share, kinds, seed)
 
+    @property
+    def longest(self) -> float:
+        """Seconds of work on one request."""
+        return max(self._seconds(charge.usage) for charge in self.processed)
+
     def count(self, path: str) -> int:
         return sum(request.path == path for request in self.requests)
 
@@ -174,6 +183,7 @@ class FakeOpenAI:
     def _spoiled(self, path: str, body: dict[str, Any]) -> Response:
         fault = self._next_fault(path, body)
         data = self.complete(path, body)
+        seconds = self._seconds(data["usage"])
         if fault not in FAILURES or fault in CHARGED:
             self.processed.append(Charge(path, dict(data["usage"]), _is_probe(body)))
         if fault == REPEATS:
@@ -182,12 +192,18 @@ class FakeOpenAI:
             SPOILERS[fault](data)
         self._as_asked(body, data)
         good = Response.of(data)
-        good.delay = self.abilities.latency
+        good.delay = self.abilities.latency + seconds
         if fault in FAILURES:
             return FAILURES[fault](good)
         if fault not in USAGES:
             self.book.append(Charge(path, data["usage"], _is_probe(body)))
         return good
+
+    def _seconds(self, usage: Mapping[str, Any]) -> float:
+        """That the work takes."""
+        given, written = (next((usage[name] for name in names if name in usage), 0) for names in COUNTS)
+        speed = self.abilities.tokens_per_second
+        return (written + given / 8) / speed if speed else 0.0
 
     def _as_asked(self, body: dict[str, Any], data: dict[str, Any]) -> None:
         """Change a reply to the form that the request asks for, e.g. the call of a tool."""
@@ -219,6 +235,8 @@ class FakeOpenAI:
         if asked is not None and asked not in able.formats and not able.ignores_format:
             raise Rejected(400, f"response_format {asked} is not supported", param="response_format")
         content = self._content(page, body, None if able.ignores_format else asked)
+        if able.stubborn:
+            content = next((turn["content"] for turn in body["messages"] if turn["role"] == "assistant"), content)
         if self.echo and content.startswith("{"):
             content = json.dumps({"echo": list(self.echo), **json.loads(content)})
         usage = self._usage("chat", json.dumps(body["messages"]), page, content)

@@ -48,8 +48,11 @@ class Response:
 class Server:
     """Runs in a thread for as long as the `with` block."""
 
-    def __init__(self, answer: Callable[[Request], Response]) -> None:
+    def __init__(self, answer: Callable[[Request], Response], slots: Callable[[], int] = lambda: 0) -> None:
+        """Replies that take time wait for one of so many `slots`, where it is not 0."""
         self._answer = answer
+        self._slots = slots
+        self._at_work = 0
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -109,7 +112,7 @@ class Server:
             while self.most_at_once < self.together:
                 await asyncio.sleep(0.002)
             if response.delay:
-                await asyncio.sleep(response.delay)
+                await self._work(response.delay)
         finally:
             self._at_once -= 1
         if response.silent:
@@ -127,6 +130,15 @@ class Server:
         writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
         await writer.drain()
         return response.sent == 1.0
+
+    async def _work(self, seconds: float) -> None:
+        while self._slots() and self._at_work >= self._slots():
+            await asyncio.sleep(0.002)
+        self._at_work += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._at_work -= 1
 
 
 async def _read(reader: asyncio.StreamReader) -> Request | None:

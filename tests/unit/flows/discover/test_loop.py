@@ -160,7 +160,7 @@ def test_a_run_ends_early_when_answers_name_only_what_is_known() -> None:
     progress = Loop(strategy, examples, Limits(queries=35), compare, label).run()
     assert progress.stopped is StopReason.REPEATS
     assert (progress.queries, progress.repeated, len(progress.findings)) == (11, 10, 1)
-    assert progress.message.startswith("stopped after 11 of 35 queries: the last 10 answers named known features only")
+    assert progress.notice.startswith("stopped after 11 of 35 queries: the last 10 answers named known features only")
 
 
 @pytest.mark.parametrize("answered", [0, 3])

@@ -14,7 +14,15 @@ from discovery.questions import Kind
 from models.oracle import Compare, Feature, Verdict
 from models.prompting.label_forms import label_paths
 from models.prompting.prompts import letter, shown_order
-from models.prompting.replies import Reading, is_refusal, json_objects, parse_feature, parse_labels, parse_yes_no
+from models.prompting.replies import (
+    Reading,
+    closed,
+    is_refusal,
+    json_objects,
+    parse_feature,
+    parse_labels,
+    parse_yes_no,
+)
 from sources.dataset import Example
 
 
@@ -138,7 +146,14 @@ CUT = '{"A": {"1": true, "2": false}, "B": {"1": false, "2": tr'
 )
 def test_the_complete_labels_of_a_reply_that_was_cut_are_kept(text: str, found: dict[int, bool]) -> None:
     paths = [(letter, number) for letter in "AB" for number in "12"]
-    assert parse_labels(text, paths, cut=True) == found
+    assert parse_labels(closed(text), paths) == found
+
+
+def test_a_feature_is_kept_whose_reply_ran_away_in_a_list_of_letters() -> None:
+    text = reply(lack=["C"] * 40)
+    read = parse_feature(closed(text[:-30]), question())
+    assert read.feature is not None
+    assert read.feature.name == "striped"
 
 
 def test_a_name_is_cleaned_of_marks_and_invisible_characters() -> None:

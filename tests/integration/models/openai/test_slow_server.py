@@ -1,0 +1,107 @@
+"""A server that writes few tokens a second gets requests that it ends in time. The times are a hundredth of the real
+ones, and so are those of the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.openai import pace
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
+from models.oracle import Label
+from models.prices import parse_price
+from models.recorded import Recorded
+from store import Store
+from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
+from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+
+SLOW = Abilities(tokens_per_second=300.0, slots=2)
+QUESTIONS = labels(WORDS, texts(12))
+
+
+@pytest.fixture(autouse=True)
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("REQUEST_SECONDS", "SLOW_SECONDS", "TIMEOUT", "LONGEST_TIMEOUT"):
+        monkeypatch.setattr(pace, name, getattr(pace, name) / 100)
+    monkeypatch.setattr(pace, "LATENCY", 0.05)  # this machine may be busy
+
+
+def oracle_of(server: FakeOpenAI, memory: dict[str, Any] | None = None, price: str = "0,0") -> OpenAIOracle:
+    config = OpenAIConfig("gpt-4o-mini", server.base_url, price=parse_price(price), retry_delay=0.001)
+    return OpenAIOracle(config, memory)
+
+
+def sizes(server: FakeOpenAI) -> list[int]:
+    """How many labels each request asked for."""
+    schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies(CHAT)]
+    return [_labels(schema) for schema in schemas if "word" not in schema["properties"]]
+
+
+def _labels(schema: dict[str, Any]) -> int:
+    row = schema.get("$defs", {}).get("row")
+    return len(schema["required"]) * (len(row["required"]) if row else 1)
+
+
+def test_requests_are_sized_by_the_time_that_they_take() -> None:
+    with FakeOpenAI(FakeModel(WORDS), SLOW) as server, oracle_of(server) as oracle:
+        oracle.connect()
+        requests = [request.questions for request in oracle.requests(QUESTIONS)]
+        assert max(map(len, requests)) <= pace.FIRST_LABELS
+        answers = list(oracle.ask(QUESTIONS))
+        assert len(answers) == len(QUESTIONS)
+        assert not wrong(answers)
+        assert server.longest < 2 * pace.REQUEST_SECONDS
+        assert server.most_at_once <= 2 * pace.FIRST_WIDTH
+
+
+def test_a_request_that_does_not_end_in_time_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "TIMEOUT", 0.2)
+    with FakeOpenAI(FakeModel(WORDS), Abilities(tokens_per_second=400.0)) as server:
+        with oracle_of(server, price="0.15,0.6") as oracle:
+            oracle.connect()
+            assert server.count(CHAT) == 1
+            answers = list(oracle.ask(QUESTIONS))
+        assert len(answers) == len(QUESTIONS)
+        assert not wrong(answers)
+        first, *later = sizes(server)
+        assert first == len(QUESTIONS)
+        assert len(QUESTIONS) // 2 in later
+
+
+def test_stored_answers_are_found_whatever_the_sizes_of_requests(tmp_path: Path) -> None:
+    memory: dict[str, Any] = {}
+
+    def ask(oracle: OpenAIOracle, questions: list[Label]) -> int:
+        oracle.connect()
+        recorded = Recorded(oracle, store, run_id="run", scope="scope")
+        assert not wrong(recorded.ask(questions))
+        return recorded.cached_calls
+
+    with (
+        Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store,
+        FakeOpenAI(FakeModel(WORDS), SLOW) as server,
+    ):
+        store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
+        with oracle_of(server, memory) as slow:
+            ask(slow, QUESTIONS[:30])
+            identity = slow.identity
+        [remembered] = memory.values()
+        assert remembered["rate"] > 0
+        server.abilities = Abilities()
+        with oracle_of(server, memory) as fast:
+            assert ask(fast, QUESTIONS) == 30
+            assert fast.identity == identity
+        assert sum(sizes(server)) == len(QUESTIONS)
+
+
+def test_a_known_speed_tells_the_time_ahead_and_an_unknown_one_does_not() -> None:
+    memory: dict[str, Any] = {}
+    with FakeOpenAI(FakeModel(WORDS), SLOW) as server:
+        with oracle_of(server, memory) as oracle:
+            assert oracle.forecast(QUESTIONS).seconds == 0
+            oracle.connect()
+            list(oracle.ask(QUESTIONS[:20]))
+        assert oracle_of(server, memory).forecast(QUESTIONS * 100).seconds > 0
