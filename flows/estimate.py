@@ -563,7 +563,7 @@ class AskedShares:
     @classmethod
     def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, stored: bool) -> AskedShares:
         """By what an earlier run asked; `stored` says that its classifiers are there."""
-        return cls(asked_in_full(pool, promise, kept=stored), pool, left, is_measured=True)
+        return cls(asked_in_full(pool, promise, stored=stored), pool, left, is_measured=True)
 
     @property
     def saves(self) -> bool:

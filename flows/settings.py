@@ -295,8 +295,10 @@ class PredictingSettings(NightlySettings):
             raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
         return self
 
-    def promise_at(self, agree: float, delta: float = 0.05) -> Promise:
-        return Promise(agree, delta)
+    @property
+    def promise(self) -> Promise:
+        """Of predicted labels, where any are wanted."""
+        return Promise(self.agree or 1.0)
 
     @property
     def leaves(self) -> bool:

@@ -20,11 +20,9 @@ from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTe
 from discovery.statistics.certificate import (
     LEVELS,
     Certificate,
-    CutPlan,
     Promise,
     Shares,
-    TableAudit,
-    plan_cut,
+    passes,
     sample_sizes,
 )
 from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, FEWEST_WORKERS, TOLERANCE, dawid_skene, why_not

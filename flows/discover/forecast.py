@@ -93,8 +93,7 @@ def expected_shares(prepared: Prepared) -> AskedShares | None:
         return None
     n = len(prepared.dataset.examples)
     most = prepared.settings.queries * prepared.features_each + len(prepared.known)
-    promise = prepared.settings.promise_at(prepared.settings.agree)
-    return AskedShares.expected(n, most, promise, known=len(prepared.compared))
+    return AskedShares.expected(n, most, prepared.settings.promise, known=len(prepared.compared))
 
 
 _AT_ITS_END = (StopReason.QUERIES, StopReason.TARGET_G, StopReason.NONES, StopReason.REPEATS, StopReason.EXHAUSTED)

@@ -176,7 +176,7 @@ class Outcome:
             fields |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
             fields["booked_usd"] = _booked_for(self.in_all.paid_by_kind)
         if self.predicted is not None:
-            fields["predicted"] = self.predicted.to_json()
+            fields["predicted"] = self.predicted.summary
         if progress.known_features:
             fields["given"] = self._known_part()
         if self.steered:

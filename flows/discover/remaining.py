@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,11 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from flows.discover.findings import Progress
 from flows.discover.preparation import Prepared
+from flows.predicting import AskingStopped, Prediction, predict_labels
 from flows.progress import Display
 from flows.settings import Environment
-from models import Answer, Ballot, Feature, Labelled, Oracle, OracleError, OracleUnavailable, Panel
-from models.predicted import (
-    LabelPool,
-    NoVectors,
-    PredictedLabels,
-    VectorSource,
-    embedder_of,
-    groups_of,
-    label_pool,
-    log_odds,
-    may_predict,
-    mean_chances,
-    random_order,
-)
+from models import Answer, Ballot, Feature, Labelled, Oracle, OracleUnavailable, Panel
+from models.predicted import Cells, groups_of, leanings, mean_chances
 from sources import Example
 
 AT_ONCE = 8_192  # labels in one task: what is in flight is held in memory
@@ -85,49 +75,15 @@ def _counting(
     return count
 
 
-Cells = NDArray[np.bool_]
-
-
 @dataclass(frozen=True, eq=False)
 class PredictedRemaining:
     """Labels of the examples that were not compared, examples × all features found; chances are numbers where
-    predicted. `made` is of the compared examples and these, and of the features that are labelled in full."""
+    predicted."""
 
     features: list[Feature]
-    places: list[int]  # of the features of `made`
     labels: NDArray[np.int8]
     chances: NDArray[np.float64]
-    made: PredictedLabels
-    embedder: str
-    first: str  # who answered first: a cheaper model, or nobody
-
-    @property
-    def count(self) -> int:
-        return int((~np.isnan(self.chances)).sum())
-
-    def to_json(self) -> dict[str, Any]:
-        """The part of run.json."""
-        certificates = [
-            {"feature": self.features[place].name, "certificate": certificate.to_json() if certificate else None}
-            for place, certificate in zip(self.places, self.made.certificates, strict=True)
-        ]
-        left = int((self.made.left[-len(self.labels) :] & (self.labels[:, self.places] == UNKNOWN)).sum())
-        return {
-            "predicted_labels": self.count,
-            "asked_labels": len(self.labels) * len(self.places) - self.count - left,
-            "left_labels": left,
-            "embedder": self.embedder,
-            "first": self.first,
-            "certificates": certificates,
-        }
-
-
-class AskingStopped(Exception):
-    """What ended the asking of labels: a budget, an oracle, or people who have yet to answer."""
-
-    def __init__(self, error: OracleError) -> None:
-        super().__init__(str(error))
-        self.error = error
+    summary: dict[str, Any]  # the part of run.json
 
 
 def predict_remaining(
@@ -151,20 +107,19 @@ def predict_remaining(
     known = np.stack([progress.known[place].labels for place in places], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
-            made, embedder, by = labelling.predict(known, first)
+            made = labelling.predict(known, first)
+        not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
+        for place, known_feature in enumerate(prepared.known):  # the first of the features
+            if place in places:
+                labelling.take_known(made, places.index(place), known_feature.labels[not_compared] != UNKNOWN)
     except (AskingStopped, OracleUnavailable) as stopped:
         progress.stop(stopped.error if isinstance(stopped, AskingStopped) else stopped)
         return ballots, None
     shape = (len(prepared.remaining), len(ballots))
     labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
-    labels[:, places], chances[:, places] = made.labels[len(known) :], made.chances[len(known) :]
-    features = [ballot.feature for ballot in ballots]
-    predicted = PredictedRemaining(features, places, labels, chances, made, embedder, by)
-    not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
-    for place, known_feature in enumerate(prepared.known):  # the first of the features
-        if place in places:
-            labelling.take_known(predicted, place, places.index(place), known_feature.labels[not_compared] != UNKNOWN)
-    return ballots, predicted
+    labels[:, places], chances[:, places] = made.result.labels[len(known) :], made.result.chances[len(known) :]
+    summary = made.to_json(known=len(known)) | {"certificates": made.certificates()}
+    return ballots, PredictedRemaining([ballot.feature for ballot in ballots], labels, chances, summary)
 
 
 class _RemainingLabels:
@@ -184,32 +139,29 @@ class _RemainingLabels:
         self._compared, self._on_answer = len(prepared.compared), on_answer
         self._number = prepared.store.runs.sampling_number(prepared.scope)
 
-    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str, str]:
-        """And by what: an embedder, and who answered first."""
-        settings, examples = self._settings, self._examples
-        promise, labelled = settings.promise_at(settings.agree or 1.0), int((known != UNKNOWN).any(axis=1).sum())
-        source: VectorSource = NoVectors()
-        if not may_predict(len(examples), promise, known=labelled):
-            first = None
-        elif first is None or settings.embedder is not None:  # else the cheaper model's answers are all that is used
-            source = embedder_of(settings.embedder, examples, Environment.read().cache / "embeddings")
-        order, vectors = random_order(examples, settings.seed, self._number), source.vectors(examples)
-        odds = self._first_odds(first) if first is not None else None
-        pool = LabelPool(vectors, order, len(self._features), examples[0].image is not None, odds)
-        made = label_pool(pool, self._ask, promise, known=known, leave=settings.leaves)
-        return made, source.name, "" if first is None else settings.cheap or ""
+    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> Prediction:
+        return predict_labels(
+            self._examples,
+            self._features,
+            self._settings,
+            self._number,
+            Environment.read().cache / "embeddings",
+            self._ask,
+            partial(self._first_answers, first) if first is not None else None,
+            known=known,
+        )
 
-    def _first_odds(self, first: Oracle) -> NDArray[np.float64]:
+    def _first_answers(self, first: Oracle) -> NDArray[np.float32]:
         cells = np.ones((len(self._examples), len(self._features)), np.bool_)
-        odds = np.zeros(cells.shape)
+        answers = np.zeros(cells.shape, np.float32)
 
         def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
             labels = np.stack([ballot.labels for ballot in ballots], axis=1)
             examples = [self._examples[row] for row in rows]
-            odds[np.ix_(rows, columns)] = log_odds(labels, mean_chances(ballots, examples))
+            answers[np.ix_(rows, columns)] = leanings(labels, mean_chances(ballots, examples))
 
         self._put(first, 1, cells, take)
-        return odds
+        return answers
 
     def _ask(self, cells: Cells) -> NDArray[np.int8]:
         labels = np.full(cells.shape, UNKNOWN, np.int8)
@@ -222,16 +174,13 @@ class _RemainingLabels:
         self._put(self._oracle, self._settings.votes, cells, take)
         return labels
 
-    def take_known(self, predicted: PredictedRemaining, place: int, column: int, known: NDArray[np.bool_]) -> None:
-        """A label that was given with the feature needs no prediction, and is not left out. `column` is its place among
-        the features that are labelled."""
-        not_asked = ~predicted.made.asked[self._compared :, column]
-        rows = np.flatnonzero(known & not_asked)
-        cells = np.zeros((len(self._examples), len(self._features)), np.bool_)
-        cells[self._compared + rows, column] = True
-        if len(rows):
-            predicted.labels[rows, place] = self._ask(cells)[self._compared + rows, column]
-            predicted.chances[rows, place] = np.nan
+    def take_known(self, made: Prediction, column: int, known: NDArray[np.bool_]) -> None:
+        """A label that was given with the feature needs no prediction, and is not left out."""
+        result, cells = made.result, np.zeros_like(made.result.asked)
+        cells[self._compared :, column] = known & ~result.asked[self._compared :, column]
+        if cells.any():
+            result.labels[cells] = self._ask(cells)[cells]
+            result.chances[cells], result.asked[cells] = np.nan, True
 
     def _put(
         self,

@@ -118,11 +118,11 @@ def _shares(settings: EnrichSettings, folder: Path, oracle: Oracle, pool: Pool) 
     """None where no label is predicted."""
     if settings.agree is None:
         return None
-    promise, left = settings.promise_at(settings.agree, settings.delta), _left_before(folder, settings, pool.features)
+    promise, left = settings.promise, _left_before(folder, settings, pool.features)
     if left is None:
         return AskedShares.expected(pool.count, len(pool.features), promise)
     identity = oracle.identity.to_json() if is_known(oracle) else {}
-    stored = Predictor(settings, folder, folder, identity, sampling_number="").keeps(pool.features)
+    stored = Predictor(settings, folder, folder, identity, sampling_number="").read(pool.features) is not None
     return AskedShares.as_before(pool.count, promise, left, stored=stored)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from discovery.statistics import Promise
 from flows.discover.settings import SUBSET, WORKING_SET
 from flows.oracle_specs import with_brief
 from flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
@@ -55,6 +56,10 @@ class EnrichSettings(PredictingSettings):
         from flows.discover.known import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
+
+    @property
+    def promise(self) -> Promise:
+        return Promise(self.agree or 1.0, self.delta)
 
     @property
     def output(self) -> str:

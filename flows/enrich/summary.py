@@ -220,7 +220,10 @@ def summarise(
         predicted_labels=table.predicted_count,
         corrected_labels=sum(len(table.correctors(column)) for column in range(len(table.table_schema.columns))),
         predictions=[made.to_json() for made in predicted],
-        certificates=[*table.table_schema.certificates, *(c for made in predicted for c in made.certificates(version))],
+        certificates=[
+            *table.table_schema.certificates,
+            *(c for made in predicted for c in made.certificates(version=version)),
+        ],
         attributes={attribute.name: dict(attribute.counts) for attribute in values.attributes},
         stopped_because=_why_stopped(changes),
         partial=not changes.complete,

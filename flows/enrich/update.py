@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
-from flows.discover.remaining import AskingStopped
 from flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Labeller, Submit, result_of
 from flows.enrich.predict import Predictor
+from flows.predicting import AskingStopped
 from models import ExampleChanged, Feature, Money, OracleError, Unlike
-from models.predicted import groups_of, log_odds
+from models.predicted import groups_of, leanings
 from reports.enrichment import Cells, LabelTable
 from reports.run import UnusableCounts
-from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
+from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
 from store import StoreError
 from store.ledger import Totals
 
@@ -128,9 +128,9 @@ class PoolBatches:
         """Raises AskingStopped once all that was answered is in the store."""
         return self._asked(cells)[0]
 
-    def log_odds(self, examples: Sequence[Example], features: Sequence[Feature]) -> NDArray[np.float64]:
+    def first_answers(self) -> NDArray[np.float32]:
         """Of a labeller that answers first."""
-        return log_odds(*self._asked(np.ones((len(examples), len(features)), np.bool_)))
+        return leanings(*self._asked(np.ones((len(self._examples), len(self._features)), np.bool_)))
 
     def _asked(self, cells: NDArray[np.bool_]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
         labels, chances = np.full(cells.shape, UNKNOWN, np.int8), np.full(cells.shape, np.nan)
@@ -399,15 +399,16 @@ class Enrichment:
             first = None
             if self._cheap is not None:
                 cheap = PoolBatches(self._cheap, self._submit, self.changes, examples, features, self._max_in_flight)
-                first = cheap.log_odds
+                first = cheap.first_answers
             try:
                 made = predictor.label(examples, features, pool.ask, first)
                 break
             except ExampleChanged:
-                examples, gone = predictor.without_vanished(examples)
+                gone = {left.id: left for left in vanished(examples)}
                 if not gone:
                     raise
-                for left in gone:
+                examples = [example for example in examples if example.id not in gone]
+                for left in gone.values():
                     self.changes.skip(left)
         skipped = {left.id for left in pool.left_out}
         result, rows = made.result, list[int]()

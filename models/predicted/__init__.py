@@ -1,14 +1,16 @@
 """Labels that are predicted where a certificate allows it, and asked elsewhere."""
 
+from models.predicted.cells import groups_of, leanings, mean_chances, random_order
 from models.predicted.classifier import Classifiers
 from models.predicted.embedders import NoVectors, VectorSource, embedder_of, sentence_closeness
-from models.predicted.labelling import asked_in_full, label_pool, may_predict
-from models.predicted.pool import (
+from models.predicted.labelling import (
+    Ask,
+    Cells,
     LabelPool,
     PredictedLabels,
     StoredClassifiers,
-    groups_of,
-    log_odds,
-    mean_chances,
-    random_order,
+    Table,
+    asked_in_full,
+    label_pool,
+    may_predict,
 )

@@ -1,244 +1,354 @@
 """Labels for a pool of examples, asked where they must be and predicted where that is certified.
 
-1. A random part is asked, classifiers are fitted, and what they are least sure of is asked too: from this they learn.
-2. What cannot be expected to be predicted well enough has to be asked anyway. It is asked now, in a few rounds, the
-   least sure first, since classifiers learn from it.
-3. The rest is asked in random order until its certificate is decided, which is about all features together. The order
-   is drawn after the classifiers are fixed.
-4. What is certified is predicted; the rest is asked, or, where the caller says so, left.
+1. A random part is asked, and one classifier per feature learns from it.
+2. As long as asking more is expected to leave more labels to predict, what is least sure is asked and learned from,
+   about a third of what is known at a time.
+3. The rest is put to the oracle in random order, until its certificate, which is about all features together, holds:
+   then what is left is predicted. If it does not, what was sampled is learned from and 2 and 3 are tried again, at
+   most twice; after that, everything is asked or, where the caller says so, left.
 
-A feature is predicted only if it promises well by itself: one that is expected to disagree more than twice as often as
-allowed, or to lose more of its rarer answers than may be, is asked in full (or left). So is a feature that costs more
-in examples than it is worth, but for pictures, which are paid as a whole. Chance comes from the order of the pool
-alone, which its caller draws: with the same answers everything is the same."""
+A feature is predicted only if it promises well by itself; the others are asked in full or left. An example with a
+picture is paid as a whole, so there examples are asked until every feature promises well. Chance comes from the order
+of the pool alone, which its caller draws: with the same answers everything is the same."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics import LEVELS, Certificate, CutPlan, Promise, Shares, TableAudit, plan_cut, sample_sizes
-from models.predicted.outlook import PredictionOutlook
-from models.predicted.pool import UNSURE, Ask, LabelPool, PoolAsking, PredictedLabels, StoredClassifiers, Table
+from discovery import UNKNOWN
+from discovery.statistics import LEVELS, Certificate, Promise, Shares, passes, sample_sizes
+from models.predicted.classifier import Classifiers, Floats, fit
 
-FEWEST_LEARNED = 200
+Cells = NDArray[np.bool_]  # examples × features
+Table = NDArray[np.int8]  # of labels, the same shape
+Rows = NDArray[np.intp]
+Ask = Callable[[Cells], Table]  # the oracle's labels of these cells, UNKNOWN where it gave none and elsewhere
+
+FEWEST_LEARNED, MOST_LEARNED = 200, 2_000
 LEARNED = 0.04  # of a large pool
-WORTH_IT = 0.5  # of the pool at most may be asked before anything is predicted
+ROUND, FEWEST_IN_ROUND = 0.35, 16  # of what is known, how much is asked at a time
+ROUNDS = 12  # after which all that is not sure enough is asked at once
+DRAWN = 0.1  # of a round, in addition: examples drawn at random, by which the others are judged
+FEWEST_DRAWN = 60  # by which is judged at least
+MOST_ASKED = 1 / 2  # of a pool, before anything is predicted
+WORTH, MOST_SAMPLED = 1 / 3, 1 / 2  # of the rest: as many are expected to be sampled, and are sampled, at most
+LOOKS = 2.5  # times the logarithm of 1/delta: what a sample takes, in squares of the gap to what is allowed
+ALIKE = 0.1  # of an example's labels that disagree: as much as if so many of them went together
+CAUTION = 0.7  # standard errors that disagreement may be above what is expected
+STEADY = 8.0  # disagreements: a feature of which fewer are expected is judged by those of all
+MOST_OFTEN = 2.0  # times as often as all together may a feature be expected to disagree
+HOPELESS = 0.9  # of the disagreement that is allowed: a sample with more is not made larger
+FEWEST_RARER, LOST_TOO = 5, 0.2  # rarer answers that tell how many are lost; beyond what may be, as most were unsure
 
-ROUNDS = 8  # in which is asked early what must be asked anyway
-EARLY = 0.35  # of it in a round, and of what is known already
-FEWEST_EARLY = 16  # examples that are worth a round
-SHARED = 0.1  # of the price of an example is paid again where a part of its features is asked
-TRIES = 4  # at a plan, each without features that should not be predicted in the one before
-ASKED_FEATURES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # how many of the hopeful features may be asked in full
+
+@dataclass(frozen=True, eq=False)
+class LabelPool:
+    """Examples that want labels. `whole_rows`: one request carries all features of an example and is paid for the
+    example, so that an example is asked about everything or nothing."""
+
+    vectors: NDArray[np.float32]
+    order: Rows  # a random permutation of the examples
+    features: int
+    whole_rows: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.order)
 
 
-def sizes(pool: int, promise: Promise) -> tuple[int, int]:
-    """How many examples are learned from, and how many certify, usually."""
-    return max(FEWEST_LEARNED, min(int(LEARNED * pool), 2_000)), sample_sizes(promise)[1]
+@dataclass(frozen=True, eq=False)
+class StoredClassifiers:
+    """Of an earlier pool, and which features they had a certificate for."""
+
+    classifiers: Classifiers
+    certified: NDArray[np.bool_]
 
 
-def asked_in_full(pool: int, promise: Promise, *, known: int = 0, kept: bool = False) -> int:
-    """How many examples `label_pool` asks about everything before it predicts any: all but `known`, if they are few."""
-    learned, sampled = sizes(pool, promise)
-    if kept and sampled <= WORTH_IT * pool:
-        return sampled
-    if max(learned, known) + sampled > WORTH_IT * pool:
+@dataclass(frozen=True, eq=False)
+class PredictedLabels:
+    labels: Table
+    chances: Floats  # of yes where a label is predicted, NaN elsewhere
+    certificates: list[Certificate | None]  # None: nothing is predicted of the feature
+    classifiers: Classifiers | None  # None: the pool is too small
+    asked: Cells
+    learned_anew: bool = True
+
+    @property
+    def predicted(self) -> Cells:
+        return ~np.isnan(self.chances)
+
+    @property
+    def left(self) -> Cells:
+        """Neither asked nor predicted."""
+        return ~self.asked & ~self.predicted
+
+    @property
+    def to_store(self) -> StoredClassifiers | None:
+        """For the next pool; None where there is nothing that it could confirm."""
+        certified = np.array([certificate is not None for certificate in self.certificates])
+        return StoredClassifiers(self.classifiers, certified) if self.classifiers and certified.any() else None
+
+
+def asked_in_full(pool: int, promise: Promise, *, known: int = 0, stored: bool = False) -> int:
+    """How many examples `label_pool` asks about everything, usually, beside those that are not sure enough: all but
+    `known`, if they are few."""
+    to_learn = 0 if stored else max(known, _learned(pool))
+    sampled = sample_sizes(promise)[1]
+    if to_learn + sampled > MOST_ASKED * pool:
         return pool - known
-    unsure = int(UNSURE * learned)
-    return max(0, learned - unsure - known) + unsure + sampled
+    return max(0, to_learn - known) + sampled
 
 
-def may_predict(pool: int, promise: Promise, *, known: int = 0, kept: bool = False) -> bool:
+def may_predict(pool: int, promise: Promise, *, known: int = 0, stored: bool = False) -> bool:
     """Whether there are so many examples that `label_pool` may predict any."""
-    return asked_in_full(pool, promise, known=known, kept=kept) < pool - known
+    return asked_in_full(pool, promise, known=known, stored=stored) < pool - known
+
+
+def _learned(pool: int) -> int:
+    return max(FEWEST_LEARNED, min(int(LEARNED * pool), MOST_LEARNED))
 
 
 def label_pool(
     pool: LabelPool,
     ask: Ask,
     promise: Promise,
-    kept: StoredClassifiers | None = None,
+    stored: StoredClassifiers | None = None,
     known: Table | None = None,
     *,
     leave: bool = False,
 ) -> PredictedLabels:
-    """`kept` classifiers are used if a sample of this pool certifies the features again that they had a certificate
+    """`stored` classifiers are used if a sample of this pool certifies the features again that they had a certificate
     for, and learned anew if it does not. `known` are labels of the first examples of the pool, which are learned from
     and not asked again; they must not depend on the order. With `leave`, features that cannot be certified are not
     asked in full: their labels are known where examples were asked anyway."""
-    asking = PoolAsking(pool, ask, known, leave=leave)
-    learned, sampled = sizes(pool.size, promise)
-    confirmable = kept is not None and sampled <= WORTH_IT * pool.size
-    if confirmable:
-        promise = replace(promise, delta=promise.delta / 2)  # there may be two samples that certify
-    labeller = _PoolLabeller(asking, promise)
-    if kept is not None and confirmable and (confirmed := labeller.confirmed(kept)) is not None:
-        return confirmed
-    if max(learned, int(asking.asked_rows.sum())) + sampled > WORTH_IT * pool.size:
-        return asking.nothing_predicted(None)
-    asking.learn(learned)
-    return labeller.learned()
+    labeller = _PoolLabeller(pool, ask, promise, known, leave=leave)
+    if stored is not None:
+        labeller.promise = promise = replace(promise, delta=promise.delta / 2)  # there may be two samples that certify
+        sure = labeller.by_stored(stored)
+        if sure is not None and (made := labeller.certified(sure, promise.delta, 0)) is not None:
+            return replace(made, learned_anew=False)
+    asked = int(labeller.asked_rows.sum())
+    if not may_predict(pool.size, promise, known=asked):
+        return labeller.nothing_predicted(None)
+    labeller.ask_at_random(_learned(pool.size) - asked)
+    labeller.population = pool.size - int(labeller.asked_rows.sum())
+    for attempt, part in enumerate(LEVELS, start=1):
+        guesses = labeller.learned()
+        if (made := labeller.certified(guesses, part * promise.delta, attempt)) is not None:
+            return made
+    return labeller.nothing_predicted(guesses.classifiers)
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
-    outlook: PredictionOutlook
-    features: NDArray[np.bool_]  # that are predicted
-    ranking: NDArray[np.intp]  # of the examples that were not asked, the surest first
-    cut: CutPlan
-    cost: float  # in examples
+class _Guesses:
+    """What classifiers say of all examples, and how well that can be expected to be."""
 
-    @property
-    def is_hopeful(self) -> bool:
-        return self.cut.cut > 0
+    classifiers: Classifiers
+    chances: Floats
+    rarer: NDArray[np.int8]  # the answer, by feature
+    features: NDArray[np.bool_]  # that are predicted
+    expected: Floats  # of each example, which share of the labels of these features will disagree
+    sure: Rows  # examples that were not asked: as many as are sure enough together, the surest first
+    unsure: Rows  # the others, likewise
 
 
 class _PoolLabeller:
-    def __init__(self, asking: PoolAsking, promise: Promise) -> None:
-        self._asking, self._pool, self._promise = asking, asking.pool, promise
-        self._population = 0  # examples that were neither known nor learned from at first
+    """What is asked so far, and the labels that were given."""
 
-    def confirmed(self, kept: StoredClassifiers) -> PredictedLabels | None:
-        """By kept classifiers, if those of their features that had a certificate pass together."""
-        self._population = self._not_asked()
-        plan = self._planned(PredictionOutlook.by_kept(self._asking, kept.classifiers, kept.certified), 0)
-        made = self._certified(plan, self._promise.delta, 0)
-        return None if made is None else replace(made, learned_anew=False)
+    def __init__(self, pool: LabelPool, ask: Ask, promise: Promise, known: Table | None, *, leave: bool) -> None:
+        self._pool, self._ask, self.promise, self._leave = pool, ask, promise, leave
+        self._labels = np.full((pool.size, pool.features), UNKNOWN, np.int8)
+        self._asked = np.zeros(self._labels.shape, np.bool_)
+        if known is not None:
+            self._labels[: len(known)], self._asked[: len(known)] = known, True
+        self._drawn = self.asked_rows.copy()  # examples that are like those that were not asked
+        self.population = int((~self.asked_rows).sum())
+        self._fewest = int(sample_sizes(promise)[0] / WORTH)  # of which a sample can be drawn
 
-    def learned(self) -> PredictedLabels:
-        """A choice of examples that fails is followed by another, which has learned from the sample."""
-        self._population = self._not_asked()
-        for number, part in enumerate(LEVELS, 1):
-            plan = self._escalated()
-            if (made := self._certified(plan, part * self._promise.delta, number)) is not None:
-                return made
-        return self._asking.nothing_predicted(plan.outlook.classifiers)
+    @property
+    def asked_rows(self) -> NDArray[np.bool_]:
+        """Examples that were asked about any feature."""
+        rows: NDArray[np.bool_] = np.asarray(self._asked.any(axis=1))
+        return rows
 
-    def _escalated(self) -> _Plan:
-        """Ask what lies below the cut that is planned, learn from it, and plan again."""
-        for rounds_left in range(ROUNDS, -1, -1):
-            outlook = PredictionOutlook.of(self._asking)
-            plan = min((self._planned(outlook, asked) for asked in self._counts(outlook)), key=lambda plan: plan.cost)
-            below = plan.ranking[plan.cut.cut :]
-            if not rounds_left or len(below) < FEWEST_EARLY or (self._asking.leave and not plan.is_hopeful):
-                break
-            known = int(self._asking.asked_rows.sum())
-            self._asking.ask_rows(below[::-1][: int(np.ceil(EARLY * min(len(below), known)))])
-        return plan
+    def ask(self, cells: Cells) -> None:
+        if cells.any():
+            answers = self._ask(cells)
+            self._labels[cells] = answers[cells]
+            self._asked |= cells
 
-    def _counts(self, outlook: PredictionOutlook) -> Iterator[int]:
-        """How many of the features that are not hopeless may be asked in full."""
-        hopeful = int((~outlook.hopeless).sum())
-        yield from (count for count in ASKED_FEATURES if count < max(hopeful, 1))
+    def ask_rows(self, rows: Rows) -> None:
+        """About all features of which they were not asked."""
+        cells = np.zeros_like(self._asked)
+        cells[rows] = True
+        self.ask(cells & ~self._asked)
 
-    def _planned(self, outlook: PredictionOutlook, asked: int) -> _Plan:
-        """With so many of the hopeful features asked in full, those that are expected to disagree most."""
-        rows = np.flatnonzero(~self._asking.asked_rows)
-        worst = np.argsort(-(outlook.doubt.mean(axis=0) + outlook.hopeless), kind="stable")
-        features = np.ones(self._pool.features, np.bool_)
-        features[worst[: int(outlook.hopeless.sum()) + asked]] = False
-        for _ in range(TRIES):
-            plan, breaks = self._with(outlook, features, rows)
-            if not breaks.any():
-                return plan
-            features = features & ~breaks
-        return replace(plan, cut=CutPlan(0, float(len(rows)), 0.0), cost=float(len(rows)))
+    def ask_at_random(self, size: int, besides: Rows | None = None) -> None:
+        """Some at random, and others in the same request."""
+        others = np.array([], np.intp) if besides is None else besides
+        left = self._pool.order[~self.asked_rows[self._pool.order]]
+        drawn = left[~np.isin(left, others)][: max(0, size)]
+        self._drawn[drawn] = True
+        self.ask_rows(np.concatenate([others, drawn]))
 
-    def _with(
-        self, outlook: PredictionOutlook, features: NDArray[np.bool_], rows: NDArray[np.intp]
-    ) -> tuple[_Plan, NDArray[np.bool_]]:
-        """The best cut if these features are predicted, and those of them that should not be then."""
-        doubt = outlook.doubt[rows][:, features]
-        # Ties do not go by the random order: by it the sample is drawn.
-        order = np.argsort(doubt.sum(axis=1), kind="stable")
-        plan = _Plan(outlook, features, rows[order], CutPlan(0, float(len(rows)), 0.0), float(len(rows)))
-        none, asked = np.zeros_like(features), int((~features).sum())
-        if not features.any() or (asked and self._pool.whole_rows and not self._asking.leave):
-            return plan, none
-        curve = outlook.curve(features)
-        expected, known = curve(doubt[order].mean(axis=1)), curve(outlook.known_doubt[:, features].mean(axis=1))
-        cut = plan_cut(expected, known, outlook.shares(features).wrong, self._promise)
-        if not cut.cut:
-            return plan, none
-        ahead = rows[order[: cut.cut]]
-        alike = known <= expected[cut.cut - 1]
-        breaks = features & outlook.breaks(outlook.doubt[ahead], alike, self._promise)
-        again = cut.cut * (asked / self._pool.features + SHARED * bool(asked))
-        return replace(plan, cut=cut, cost=cut.cost + again), breaks
+    def learned(self) -> _Guesses:
+        """Ask what is least sure, and learn from it, until the rest is sure enough."""
+        rounds = 0
+        while True:
+            guesses, rounds = self._guesses(), rounds + 1
+            left = len(guesses.sure) + len(guesses.unsure)
+            if left < self._fewest or (self._leave and not len(guesses.sure)):
+                return guesses
+            if len(guesses.unsure) < FEWEST_IN_ROUND:
+                return self._with_unsure_asked(guesses)
+            size = max(FEWEST_IN_ROUND, int(ROUND * self.asked_rows.sum())) if rounds < ROUNDS else left
+            asked = guesses.unsure[::-1][:size]
+            # An example that is less sure would have been asked as well: it is not like those that were not.
+            drawn = np.flatnonzero(self._drawn)
+            order, level = np.argsort(guesses.expected[drawn], kind="stable"), guesses.expected[asked].min()
+            self._drawn[drawn[order[max(FEWEST_DRAWN, int((guesses.expected[drawn] < level).sum())) :]]] = False
+            self.ask_at_random(int(DRAWN * len(asked)), besides=asked)
 
-    def _not_asked(self) -> int:
-        return int((~self._asking.asked_rows).sum())
-
-    def _drawn(self, plan: _Plan, number: int) -> NDArray[np.intp]:
-        """The chosen examples in a random order of their own: in the pool's, those that an earlier choice has not
-        sampled come late."""
-        seed = hashlib.sha256(np.ascontiguousarray(self._pool.order, np.int64).tobytes()).digest()
-        dice = np.random.default_rng([number, *np.frombuffer(seed, np.uint32).tolist()])
-        drawn: NDArray[np.intp] = dice.permutation(np.sort(plan.ranking[: plan.cut.cut]))
-        return drawn
-
-    def _certified(self, plan: _Plan, level: float, number: int) -> PredictedLabels | None:
-        """If the sample certifies what was planned it is predicted, and everything else asked or left; None if not."""
-        if not plan.is_hopeful:
+    def by_stored(self, stored: StoredClassifiers) -> _Guesses | None:
+        """By classifiers that have learned from other examples, as sure as they are themselves; None where they are
+        sure of too little."""
+        chances = stored.classifiers.chances(self._pool.vectors)
+        rarer = (chances.mean(axis=0) < 0.5).astype(np.int8)
+        guesses = self._chosen(stored.classifiers, chances, rarer, stored.certified, np.minimum(chances, 1 - chances))
+        if len(guesses.sure) < max(len(guesses.unsure), self._fewest):
             return None
-        asking, features, rarer = self._asking, plan.features, plan.outlook.rarer[plan.features]
-        guess = asking.chances(plan.outlook.classifiers) >= 0.5
-        asked = asking.labels[asking.asked_rows][:, features]
-        kept_rarer = float((asked == rarer).mean(axis=1).sum()) if len(asked) else 0.0
-        drawn = self._drawn(plan, number)
-        for size in sample_sizes(self._promise):
-            rows = drawn[:size]
-            self._asking.ask_rows(rows)
-            cells = np.ix_(rows, np.flatnonzero(features))
-            shares = Shares.of(asking.labels[cells], guess[cells], rarer)
-            audit = TableAudit(plan.cut.cut, shares, self._promise, level, kept_rarer)
-            if audit.passes:
-                return self._predicted(plan, rows, guess)
-            if len(rows) == plan.cut.cut or not audit.goes_on(plan.cut.gap):
+        return self._with_unsure_asked(guesses)
+
+    def _with_unsure_asked(self, guesses: _Guesses) -> _Guesses:
+        self.ask_rows(guesses.unsure)
+        return replace(guesses, unsure=guesses.unsure[:0])
+
+    def _guesses(self) -> _Guesses:
+        """By classifiers that learn from all that is known. How often they will disagree is judged by what they say of
+        examples that they have not seen and that are like those that were not asked."""
+        from sklearn.isotonic import IsotonicRegression
+
+        classifiers, unseen = fit(self._pool.vectors, self._labels)
+        chances, known = classifiers.chances(self._pool.vectors), ~np.isnan(unseen)
+        wrong = known & ((unseen >= 0.5) != (self._labels == 1))
+        doubt = np.where(known, np.minimum(unseen, 1 - unseen), np.minimum(chances, 1 - chances))
+        judged = known & self._drawn[:, None]
+        judged = judged if judged.any() else known
+        curve = IsotonicRegression(out_of_bounds="clip").fit(doubt[judged], wrong[judged])
+        expected = curve.predict(doubt.ravel()).reshape(doubt.shape)
+        seen, foreseen = (np.where(judged, cells, 0.0).sum(axis=0) for cells in (wrong, expected))
+        expected *= (seen + STEADY) / (foreseen + STEADY)
+        rarer = (2 * (self._labels == 1).sum(axis=0) < known.sum(axis=0)).astype(np.int8)
+        is_rarer, others = self._labels == rarer, ~self.asked_rows
+        often = expected[others].sum(axis=0) > MOST_OFTEN * (1 - self.promise.agree) * others.sum()
+        told, lost = is_rarer.sum(axis=0), (is_rarer & wrong).sum(axis=0)
+        useful = ~often & (told >= FEWEST_RARER) & (lost <= (1 - self.promise.found + LOST_TOO) * told)
+        return self._chosen(classifiers, chances, rarer, useful, expected)
+
+    def _chosen(
+        self,
+        classifiers: Classifiers,
+        chances: Floats,
+        rarer: NDArray[np.int8],
+        useful: NDArray[np.bool_],
+        doubt: Floats,
+    ) -> _Guesses:
+        """As many of the useful features, and of the examples that are surest about them, that the most labels are
+        predicted. `doubt` is how likely each prediction is wrong."""
+        rows, whole = np.flatnonzero(~self.asked_rows), self._pool.whole_rows and not self._leave
+        hopeful = bool(useful.all() if whole else useful.any()) and len(rows) > 0
+        order = np.argsort(doubt[rows].sum(axis=0) + ~useful * (1 + len(rows)), kind="stable")
+        chosen: list[_Guesses] = []
+        predicted: list[float] = []
+        for count in range(int(useful.sum()), 0, -1) if hopeful and not whole else [len(useful)]:
+            features = np.zeros_like(useful)
+            features[order[:count]] = True
+            expected = doubt[:, features].mean(axis=1)
+            # Ties do not go by the random order: by it the sample is drawn.
+            surest = rows[np.argsort(expected[rows], kind="stable")]
+            gains = self._predictable(expected[surest], count) if hopeful else np.zeros(1)
+            cut = int(gains.argmax()) + 1 if gains.max() > 0 else 0
+            chosen.append(_Guesses(classifiers, chances, rarer, features, expected, surest[:cut], surest[cut:]))
+            predicted.append(float(gains.max()) * count)
+        return chosen[int(np.argmax(predicted))]
+
+    def _predictable(self, expected: Floats, features: int) -> Floats:
+        """How many examples are left to predict if so many of them, the surest first, are put to the certificate."""
+        sizes = np.arange(1, len(expected) + 1)
+        means = np.cumsum(expected) / sizes
+        variance = means * (ALIKE + 1 / features)
+        drawn = int(self._drawn.sum())
+        error = np.sqrt(variance / drawn) if drawn else 0.0  # stored classifiers are taken at their word
+        gaps = np.maximum(1 - self.promise.agree - means - CAUTION * error, 1e-9)
+        sampled = LOOKS * log(1 / self.promise.delta) * (variance / gaps**2 + 1)
+        return np.where(sampled < WORTH * sizes, sizes - sampled, 0.0)
+
+    def certified(self, guesses: _Guesses, level: float, attempt: int) -> PredictedLabels | None:
+        """All that is not asked is predicted if a sample of it certifies it; None if not."""
+        if len(guesses.unsure) or not len(guesses.sure):
+            return None
+        features, guess, rest = guesses.features, guesses.chances >= 0.5, np.sort(guesses.sure)
+        asked = self._labels[self.asked_rows][:, features]
+        kept_rarer = float((asked == guesses.rarer[features]).mean(axis=1).sum()) if len(asked) else 0.0
+        # In the pool's order, those that an earlier attempt has not sampled come late: each has an order of its own.
+        seed = hashlib.sha256(np.ascontiguousarray(self._pool.order, np.int64).tobytes()).digest()
+        drawn = np.random.default_rng([attempt, *np.frombuffer(seed, np.uint32).tolist()]).permutation(rest)
+        for size in sample_sizes(self.promise):
+            if size > MOST_SAMPLED * len(rest):
+                break
+            sampled = drawn[:size]
+            self._drawn[sampled] = True
+            self.ask_rows(sampled)
+            cells = np.ix_(sampled, np.flatnonzero(features))
+            shares = Shares.of(self._labels[cells], guess[cells], guesses.rarer[features])
+            if passes(shares, len(rest), kept_rarer, self.promise, level):
+                return self._predicted(guesses, sampled, len(rest))
+            if shares.wrong.mean() > HOPELESS * (1 - self.promise.agree):
                 break
         return None
 
-    def _predicted(self, plan: _Plan, sampled: NDArray[np.intp], guess: NDArray[np.bool_]) -> PredictedLabels:
-        asking = self._asking
-        certificates = self._certificates(plan, sampled, guess)
-        chosen = np.zeros((self._pool.size, 1), np.bool_)
-        chosen[plan.ranking[: plan.cut.cut]] = True
-        cells = ~asking.asked & chosen & plan.features
-        wanted = ~asking.asked & ~cells
-        if asking.leave:
-            wanted &= ~chosen if self._pool.whole_rows else plan.features
-        asking.ask(wanted)
-        return asking.predicted(plan.outlook.classifiers, cells, certificates)
+    def _predicted(self, guesses: _Guesses, sampled: Rows, covered: int) -> PredictedLabels:
+        certificates = self._certificates(guesses, sampled, covered)
+        cells = ~self._asked & guesses.features
+        if not self._leave:
+            self.ask(~self._asked & ~cells)
+        chances = np.where(cells, guesses.chances, np.nan)
+        self._labels[cells] = chances[cells] >= 0.5
+        return PredictedLabels(self._labels, chances, certificates, guesses.classifiers, self._asked)
 
-    def _certificates(
-        self, plan: _Plan, sampled: NDArray[np.intp], guess: NDArray[np.bool_]
-    ) -> list[Certificate | None]:
+    def nothing_predicted(self, classifiers: Classifiers | None) -> PredictedLabels:
+        """Everything else is asked, or left."""
+        if not self._leave or classifiers is None:
+            self.ask(~self._asked)
+        nothing = np.full(self._labels.shape, np.nan)
+        return PredictedLabels(self._labels, nothing, [None] * self._pool.features, classifiers, self._asked)
+
+    def _certificates(self, guesses: _Guesses, sampled: Rows, covered: int) -> list[Certificate | None]:
         """One for each feature that is predicted, with its own counts and those of all."""
-        promise, rarer = self._promise, plan.outlook.rarer
-        labels = self._asking.labels[sampled]
-        wrong, is_rarer = labels != guess[sampled], labels == rarer
-        all_wrong, together = int(wrong[:, plan.features].sum()), int(plan.features.sum())
+        labels = self._labels[sampled]
+        wrong, is_rarer = labels != (guesses.chances[sampled] >= 0.5), labels == guesses.rarer
         return [
             Certificate(
-                agree=promise.agree,
-                confidence=1 - promise.delta,
-                found=promise.found,
-                population=self._population,
-                covered=plan.cut.cut,
+                agree=self.promise.agree,
+                confidence=1 - self.promise.delta,
+                found=self.promise.found,
+                population=self.population,
+                covered=covered,
                 sampled=len(sampled),
                 disagreed=int(wrong[:, feature].sum()),
-                rarer=int(rarer[feature]),
+                rarer=int(guesses.rarer[feature]),
                 rarer_sampled=int(is_rarer[:, feature].sum()),
                 rarer_lost=int((wrong & is_rarer)[:, feature].sum()),
-                together=together,
-                labels_disagreed=all_wrong,
+                together=int(guesses.features.sum()),
+                labels_disagreed=int(wrong[:, guesses.features].sum()),
             )
-            if plan.features[feature]
+            if guesses.features[feature]
             else None
             for feature in range(self._pool.features)
         ]

@@ -67,7 +67,7 @@ def test_the_rest_is_predicted_where_certified_and_marked(world: TellingWorld) -
     again = found(world, replace=True)
     assert (again.recorded.paid_calls, again.recorded.cost) == (0, 0)
     assert again.predicted is not None
-    assert again.predicted.to_json() == outcome.predicted.to_json()
+    assert again.predicted.summary == outcome.predicted.summary
 
 
 def test_a_budget_that_ends_it_leaves_what_was_asked_and_predicts_nothing(world: TellingWorld) -> None:
@@ -92,7 +92,7 @@ def test_what_was_only_looked_at_is_neither_asked_nor_predicted(tmp_path: Path) 
     assert dropped
     features = pd.read_csv(world.folder / "run" / "features.csv").set_index("name")
     assert (features.loc[dropped, "labelled"] < 120).all()
-    said = outcome.predicted.to_json()
+    said = outcome.predicted.summary
     assert not {one["feature"] for one in said["certificates"]} & set(dropped)
     full = len(features) - len(dropped)
     assert said["asked_labels"] + said["predicted_labels"] == full * (ROWS - 120)
@@ -104,7 +104,7 @@ def test_in_a_discovery_too_what_cannot_be_certified_is_left_on_request(tmp_path
     world = PartlyTold(tmp_path / "world", ROWS)
     outcome = found(world, uncertified="leave")
     assert outcome.predicted is not None
-    said = outcome.predicted.to_json()
+    said = outcome.predicted.summary
     assert said["left_labels"] > ROWS / 4
     labels = pd.read_csv(world.folder / "run" / "labels.csv")
     assert labels.drop(columns="id").isna().to_numpy().sum() == said["left_labels"]
@@ -118,7 +118,7 @@ def test_a_cheaper_oracle_labels_first_and_is_booked_to_the_run(tmp_path: Path) 
     expected = forecast_discovery(prepared(world, cheap=cheap))
     outcome = found(world, cheap=cheap)
     assert outcome.predicted is not None
-    assert outcome.predicted.first == cheap
+    assert outcome.predicted.summary["first"] == cheap
     features = len(outcome.progress.findings)
     first = features * ROWS * 0.00001
     run = Run(world.folder / "run").summary

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from flows.enrich import predict
+import flows.predicting
 from flows.enrich.summary import EnrichSummary
 from models import Recorded
-from models.predicted import pool
+from models.predicted import cells
 from sources import Example
 from tests.support.growing_worlds import TellingWorld, World, night, table
 
@@ -130,9 +130,9 @@ def test_a_partial_table_is_completed_with_the_order_of_the_run_that_left_it(
 
     def random_order(examples: Sequence[Example], seed: int, number: str) -> NDArray[np.intp]:
         drawn.append(number)
-        return pool.random_order(examples, seed, number)
+        return cells.random_order(examples, seed, number)
 
-    monkeypatch.setattr(predict, "random_order", random_order)
+    monkeypatch.setattr(flows.predicting, "random_order", random_order)
     night(world, agree=0.9, features="red: It is red.", uncertified="ask")
     world.add(700)
     both = "red: It is red.; round: It is round."

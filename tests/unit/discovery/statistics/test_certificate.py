@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.statistics import LEVELS, Promise, Shares, TableAudit, plan_cut, sample_sizes
+from discovery.statistics import LEVELS, Promise, Shares, passes, sample_sizes
 
 Floats = NDArray[np.float64]
 PROMISE = Promise(0.95)
@@ -40,7 +40,7 @@ def predicted_after(wrong: Floats, promise: Promise, level: float) -> Floats | N
     for size in sample_sizes(promise):
         if size >= len(wrong):
             return None
-        if TableAudit(len(wrong), shares_of(wrong[:size]), promise, level).passes:
+        if passes(shares_of(wrong[:size]), len(wrong), 0.0, promise, level):
             return wrong[size:]
     return None
 
@@ -70,9 +70,9 @@ def test_always_predicting_the_commoner_answer_does_not_pass() -> None:
     rng = np.random.default_rng(0)
     wrong = scattered(rng, 2_000, 0.02)
     lost = Shares(wrong[:700], wrong[:700], wrong[:700])
-    assert not TableAudit(2_000, lost, PROMISE, 0.05).passes
+    assert not passes(lost, 2_000, 0.0, PROMISE, 0.05)
     kept = Shares(wrong[:700], 5 * wrong[:700], wrong[:700])
-    assert TableAudit(2_000, kept, PROMISE, 0.05).passes
+    assert passes(kept, 2_000, 0.0, PROMISE, 0.05)
 
 
 def test_what_the_oracle_does_not_answer_disagrees() -> None:
@@ -85,22 +85,3 @@ def test_what_the_oracle_does_not_answer_disagrees() -> None:
 
 def test_the_level_is_shared_by_what_may_be_tried() -> None:
     assert sum(LEVELS) == pytest.approx(1.0)
-
-
-def test_it_goes_on_while_it_may_pass_and_ends_where_it_will_not() -> None:
-    rng = np.random.default_rng(0)
-    near, far = scattered(rng, 112, 0.03), scattered(rng, 112, 0.09)
-    assert TableAudit(4_000, shares_of(near), PROMISE, 0.03).goes_on(0.02)
-    assert not TableAudit(4_000, shares_of(far), PROMISE, 0.03).goes_on(0.02)
-    assert not TableAudit(300, shares_of(near), PROMISE, 0.03).goes_on(0.005)  # too few to be worth it
-
-
-def test_a_plan_leaves_out_what_disagrees_too_often() -> None:
-    rng = np.random.default_rng(0)
-    easy, hard = np.full(1_500, 0.01), np.full(500, 0.3)
-    wrong = scattered(rng, 200, 0.01)
-    plan = plan_cut(np.concatenate([easy, hard]), np.full(200, 0.01), wrong, PROMISE)
-    assert 1_400 <= plan.cut <= 1_700
-    assert plan.cost < 800
-    assert plan_cut(np.full(2_000, 0.06), np.full(200, 0.06), wrong, PROMISE).cut == 0
-    assert plan_cut(np.empty(0), np.empty(0), np.empty(0), PROMISE).cut == 0
