@@ -144,11 +144,11 @@ def worlds() -> Iterator[World]:
             for noise, features in ((0.03, 8), (0.03, FEATURES), (0.06, FEATURES)):
                 with LifelikeServer(data, Failings(label_noise=noise)) as server:
                     columns = [list(server.lifelike.names).index(wanted) for wanted in names[:features]]
-                    answers = server.lifelike.usual_labels()[:, columns]
+                    answers = server.lifelike.usual_labels()[:, columns].astype(np.int8)
                 title = f"{name}, {noise:.0%} wrong"
-                yield World(title, data.examples, vectors, answers.astype(np.int8), whole_rows=name == "pictures")
+                yield World(title, data.examples, vectors, answers, whole_rows=name == "pictures")
                 if features == 8 and name == "pictures":
-                    yield World(f"{title}, feature by feature", data.examples, vectors, answers.astype(np.int8))
+                    yield World(f"{title}, feature by feature", data.examples, vectors, answers)
 
 
 def made_up(count: int, features: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
