@@ -18,7 +18,7 @@ from models.oracle import Answer, Compare, Verdict
 from models.prices import Price
 from models.recorded import Recorded
 from store import Store
-from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
+from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
 
@@ -96,6 +96,16 @@ def test_a_known_name_after_its_repair_is_an_answer_that_repeats(store: Store, s
     assert answer.feature.name.casefold() in ("red hat", "red hats", "the red hat")
     assert answer.usage.requests == 2
     assert "known feature" in answer.note
+
+
+@pytest.mark.parametrize(("name", "found", "requests"), [("no cat", "cat", 3), ("red hats", "red hats", 2)])
+def test_a_model_that_answers_a_repair_word_for_word_as_before_is_asked_in_other_words(
+    store: Store, name: str, found: str, requests: int
+) -> None:
+    with FakeOpenAI(Naming([name]), Abilities(stubborn=True)) as server:
+        answer = asked(server, store, {})
+    assert answer.feature is not None
+    assert (answer.feature.name, answer.usage.requests) == (found, requests)
 
 
 def test_the_limit_is_the_number_of_asks(store: Store) -> None:
