@@ -16,7 +16,7 @@ REQUEST_SECONDS = 40.0  # that a request should take
 LATENCY = 0.5  # seconds of a reply that are not the model's
 SLOW_SECONDS = 5.0  # a server that is paid is taken for a slow one if a reply takes longer
 UNITS_PER_LABEL = 15.0  # before the first labels
-FIRST_LABELS, FIRST_WIDTH = 20, 2  # of a server of unknown speed where money is nothing
+FIRST_LABELS, FIRST_WIDTH = 20, 1  # of a server of unknown speed where money is nothing
 MOST_TIMEOUTS = 2  # in a row
 SHORT = 75.0  # units of a first reply that tells nothing, unless it took long
 RECENT = 5  # replies that tell the speed
@@ -95,8 +95,8 @@ class Pace:
         self._since = 0
         if rate > 0.7 * self._best:
             self.width = min(self.width + 1, self._concurrency)
-        elif rate < 0.4 * self._best:
-            self.width = max(self.width - 1, min(FIRST_WIDTH, self._concurrency))
+        elif rate < 0.6 * self._best:
+            self.width = max(self.width - 1, FIRST_WIDTH)
 
     def note_timeout(self, most: Tokens, seconds: float) -> None:
         """A request of at most so many tokens has taken longer."""

@@ -54,11 +54,12 @@ def test_requests_are_sized_by_the_time_that_they_take() -> None:
         assert len(answers) == len(QUESTIONS)
         assert not wrong(answers)
         assert server.longest < 2 * pace.REQUEST_SECONDS
-        assert server.most_at_once <= 2 * pace.FIRST_WIDTH
+        assert server.most_at_once <= 4
 
 
 def test_a_request_that_does_not_end_in_time_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "TIMEOUT", 0.2)
+    monkeypatch.setattr(pace, "SLOW_SECONDS", 5.0)
     with FakeOpenAI(FakeModel(WORDS), Abilities(tokens_per_second=400.0)) as server:
         with oracle_of(server, price="0.15,0.6") as oracle:
             oracle.connect()
