@@ -28,6 +28,7 @@ from reports.enrichment import (
     LabelTable,
     NewVersion,
     TableSchema,
+    previous_rows,
     schema_of,
     write_history,
     write_refused,
@@ -50,6 +51,7 @@ class EnrichSummary(BaseModel):
     added: int
     changed: int
     renamed: int
+    copies: int
     filled: int
     ids: dict[str, list[str]]  # the first few of each kind of change
     unchanged: int
@@ -119,7 +121,12 @@ class EnrichSummary(BaseModel):
     def lines(self) -> list[str]:
         """The summary in words."""
         counted = {kind: getattr(self, kind.value) for kind in ChangeKind}
-        changes = ", ".join(f"{count:,} {kind.value}" for kind, count in counted.items() if count)
+        singular = {ChangeKind.COPIED: "copy"}
+        changes = ", ".join(
+            f"{count:,} {singular.get(kind, kind.value) if count == 1 else kind.value}"
+            for kind, count in counted.items()
+            if count
+        )
         lines = [f"{changes or 'nothing new'}, {self.unchanged:,} unchanged; {plural(self.rows, 'row')}"]
         if self.gone:
             are = "row is" if self.gone == 1 else "rows are"
@@ -256,7 +263,9 @@ def complete_history(folder: Path, table: LabelTable) -> int:
     if written < version:
         last = np.flatnonzero(table.versions[: len(table)] == version)
         cells = [Cells(last, np.arange(len(table.table_schema.columns)))]
-        write_history(folder, table, NewVersion(run=None, rows=None, cells=cells))
+        there = set(table.ids)
+        gone = [(name, digest) for name, digest in previous_rows(folder) if name not in there]
+        write_history(folder, table, NewVersion(run=None, rows=None, cells=cells, gone=gone))
     return version
 
 
@@ -275,8 +284,8 @@ class NightOutcome:
         table, changes, before = self.work.table, self.work.changes, self.before
         new = self.work.predictor.certificates(table.table_schema.version) if self.work.predictor else []
         table.table_schema = replace(table.table_schema, certificates=(*table.table_schema.certificates, *new))
-        moved = bool(changes.rows or changes.dropped)
-        changed = moved or (changes.complete and not before.means_the_same_as(table.table_schema))
+        written = bool(changes.rows or changes.moved or changes.dropped)
+        changed = written or (changes.complete and not before.means_the_same_as(table.table_schema))
         violations = self.contract.violations(table, changes.new_content)
         if violations:
             summary = summary.refused(before.version, len(self.work.before), violations)
@@ -304,6 +313,14 @@ class NightOutcome:
         corrected = table.rows_corrected_since(self.before)
         rows = [*changes.rows, *corrected] if keeps_labels else None  # labels of another schema are gone from all rows
         predicted_by = ", ".join(self.work.predictor.used) if self.work.predictor else None
-        write_history(
-            self.folder, table, NewVersion(self.run_id, rows, changes.cells, changes.dropped, predicted_by or None)
+        new = NewVersion(
+            run=self.run_id,
+            rows=rows,
+            cells=changes.cells,
+            gone=changes.dropped,
+            predicted_by=predicted_by or None,
+            moved=changes.moved,
+            renamed=changes.counts[ChangeKind.RENAMED],
+            copies=changes.counts[ChangeKind.COPIED],
         )
+        write_history(self.folder, table, new)

@@ -5,7 +5,7 @@ Plain Python: the flow passes in how batches are submitted."""
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -36,7 +36,8 @@ MAX_IDS = 20  # ids named in a summary: the first by name
 class ChangeKind(StrEnum):
     ADDED = "added"  # an id and a content that the table has not
     CHANGED = "changed"  # a known id with another content
-    RENAMED = "renamed"  # a known content under another id: nothing is asked
+    RENAMED = "renamed"  # a known content under another id than before: its row moves there, and nothing is asked
+    COPIED = "copies"  # a known content under one more id: a row with the same labels, and nothing is asked
     FILLED = "filled"  # known, but some labels are missing
 
 
@@ -54,7 +55,8 @@ class Changes:
     rows: list[int] = field(default_factory=list)  # of the table, written by this run
     new_content: list[int] = field(default_factory=list)  # of these, added or changed
     cells: list[Cells] = field(default_factory=list)  # the labels of these rows that were asked or predicted now
-    dropped: list[tuple[str, str]] = field(default_factory=list)  # id and digest of rows that are gone, on request
+    moved: list[tuple[str, str]] = field(default_factory=list)  # id and digest of rows before they moved to another id
+    dropped: list[tuple[str, str]] = field(default_factory=list)  # of rows that are gone, on request
     flips: dict[str, int] = field(default_factory=dict)  # labels that a changed content has turned over
     paid_calls: int = 0
     cached_calls: int = 0
@@ -205,6 +207,8 @@ class Enrichment:
         self._known = len(table)
         self.before: Labels = table.labels[: self._known].copy()  # as they were read
         self._seen = np.zeros(self._known, np.bool_)
+        self._arrived: dict[int, str | None] = {}  # rows to which a known content has come, and what they had before
+        self._left_by: Counter[str] = Counter()  # contents of before, of ids that have another content now
         self._complete = np.full(self._known, not backfill)  # rows of which every label was there already
         for column in self._columns:
             self._complete &= self.before[:, column] != UNKNOWN
@@ -242,9 +246,9 @@ class Enrichment:
             except (OracleError, StoreError, DatasetError) as error:
                 changes.failure = changes.failure or error
         if changes.complete:
-            changes.gone = int((~self._seen).sum())
-            if self._drops and changes.gone:
-                self._drop_gone()
+            self._settle()
+        else:
+            self._undo_moves()
         return changes
 
     def lacking(self, spec: str, names: Columns = ANY) -> Iterator[tuple[Example, tuple[Feature, ...]]]:
@@ -254,13 +258,49 @@ class Enrichment:
             if columns:
                 yield example, tuple(self._feature_of[column] for column in columns)
 
-    def _drop_gone(self) -> None:
+    def _settle(self) -> None:
+        """Once all ids were seen, and those that are gone are known: move rows, tell copies, and drop what is gone."""
         table, changes = self.table, self.changes
-        gone = np.zeros(len(table), np.bool_)
-        gone[: self._known] = ~self._seen
-        changes.dropped = [(table.ids[row], table.digest(row)) for row in np.flatnonzero(gone).tolist()]
-        now_at = table.drop(gone)
-        changes.rows, changes.new_content = (now_at[rows].tolist() for rows in (changes.rows, changes.new_content))
+        arrived: dict[str, deque[int]] = {}
+        for row in self._arrived:
+            arrived.setdefault(table.digest(row), deque()).append(row)
+        moved, dropped = list[int](), list[int]()
+        for row in np.flatnonzero(~self._seen).tolist():
+            if rows := arrived.get(table.digest(row)):
+                changes.count(ChangeKind.RENAMED, table.ids[rows.popleft()])
+                moved.append(row)
+            else:
+                changes.gone += 1
+                dropped += [row] if self._drops else []
+        for digest, rows in arrived.items():
+            for place, row in enumerate(rows):
+                renamed = place < self._left_by[digest]
+                changes.count(ChangeKind.RENAMED if renamed else ChangeKind.COPIED, table.ids[row])
+        changes.moved = [(table.ids[row], table.digest(row)) for row in moved]
+        changes.dropped = [(table.ids[row], table.digest(row)) for row in dropped]
+        self._drop([*moved, *dropped])
+
+    def _undo_moves(self) -> None:
+        """A run that ends early cannot tell whether a known content was moved or copied: the next one finds it again,
+        and what was asked about it is in the store."""
+        table, changes = self.table, self.changes
+        for row, before in self._arrived.items():
+            known = table.known_content(before) if before is not None else None
+            if before is not None and known is not None:
+                table.restore(table.put(table.ids[row], before, known.version), known)
+        changes.rows = [row for row in changes.rows if row not in self._arrived]
+        arrived = np.array(list(self._arrived), np.intp)
+        changes.cells = [cells.where(~np.isin(cells.rows, arrived)) for cells in changes.cells]
+        self._drop([row for row, before in self._arrived.items() if before is None])
+
+    def _drop(self, rows: Sequence[int]) -> None:
+        if not rows:
+            return
+        table, changes = self.table, self.changes
+        dropped = np.zeros(len(table), np.bool_)
+        dropped[rows] = True
+        now_at = table.drop(dropped)
+        changes.rows, changes.new_content = (now_at[kept].tolist() for kept in (changes.rows, changes.new_content))
         changes.cells = [Cells(now_at[cells.rows], cells.columns, cells.chances) for cells in changes.cells]
 
     def _examples(self, spec: str, columns: Columns) -> Iterator[Example]:
@@ -285,6 +325,9 @@ class Enrichment:
             columns = () if row < self._known and self._complete[row] else self._missing(row)
             self.changes.unchanged += not columns
             return columns, ChangeKind.FILLED
+        before = None if row is None else table.digest(row)
+        if before is not None:
+            self._left_by[before] += 1
         known = table.known_content(example.digest)
         if known is None:
             corrected = table.corrected_columns(example.digest)
@@ -293,11 +336,11 @@ class Enrichment:
             if not columns:
                 self._apply_row(example, kind, (), np.empty(0, np.int8))
             return columns, kind
-        moved = table.put(example.id, example.digest, known.version)
-        table.restore(moved, known)
-        self.changes.count(ChangeKind.RENAMED, example.id)
-        self.changes.rows.append(moved)
-        return self._missing(moved), ChangeKind.FILLED
+        row = table.put(example.id, example.digest, known.version)
+        table.restore(row, known)
+        self._arrived[row] = before
+        self.changes.rows.append(row)
+        return self._missing(row), ChangeKind.FILLED
 
     def _missing(self, row: int) -> tuple[int, ...]:
         """The features of which a row has no label, though it should: those asked when it was labelled, or all."""
@@ -367,10 +410,11 @@ class Enrichment:
     ) -> int | None:
         """The row, unless nothing of it is new. `chances` are numbers where a label is predicted."""
         table, changes = self.table, self.changes
-        if kind is ChangeKind.FILLED and (labels == UNKNOWN).all():
-            changes.unchanged += 1
-            return None
         row = table.row(example.id)
+        arrived = row in self._arrived  # counted once it is known whether it has moved
+        if kind is ChangeKind.FILLED and (labels == UNKNOWN).all():
+            changes.unchanged += not arrived
+            return None
         version = table.table_schema.version
         if kind is ChangeKind.CHANGED and row is not None:
             self._count_flips(row, columns, labels)
@@ -380,7 +424,8 @@ class Enrichment:
         table.set_asked(row, chosen[asked], labels[asked])
         if chances is not None and not asked.all():
             table.set_predicted(row, chosen[~asked], labels[~asked], chances[~asked])
-        changes.count(kind, example.id)
+        if not arrived:
+            changes.count(kind, example.id)
         changes.rows.append(row)
         if kind in (ChangeKind.ADDED, ChangeKind.CHANGED):
             changes.new_content.append(row)

@@ -57,8 +57,8 @@ class ValueTable:
         """The rows of a table of labels. Values are kept where neither the content nor the attribute has changed;
         attributes that are not wanted any more keep theirs."""
         digests = [table.digest(row) for row in range(len(table))]
-        before = {(name, digest): row for row, (name, digest) in enumerate(zip(self.ids, self.digests, strict=True))}
-        rows = [before.get(key, UNKNOWN) for key in zip(table.ids, digests, strict=True)]
+        before = {digest: row for row, digest in enumerate(self.digests)}
+        rows = [before.get(digest, UNKNOWN) for digest in digests]
         earlier = {attribute.name: attribute for attribute in self.attributes}
         learned = [
             *wanted,

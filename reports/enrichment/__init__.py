@@ -3,7 +3,7 @@
 from reports.enrichment.contract import SCHEMA, Contract, ContractViolated, schema_of
 from reports.enrichment.history import GROWING, Cells, NewVersion, write_history
 from reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
-from reports.enrichment.table_file import read_table, table_version, write_refused, write_table
+from reports.enrichment.table_file import previous_rows, read_table, table_version, write_refused, write_table
 from reports.enrichment.table_versions import (
     SUMMARY,
     ColumnFigures,

@@ -7,6 +7,7 @@ on: nullable booleans, and columns that differ in more than case."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ROWS, CELLS = ("history", "rows.parquet"), ("provenance", "cells.parquet")
 GROWING = (ROWS[0], CELLS[0])  # folders whose files are never changed
+COUNTS = b"twothirds"  # the key under which the metadata of ROWS says how many ids are gone, renamed or copies
 OWN = ("id", "digest", "version", "gone")  # `version` is the name of the partition
 SOURCES = ("asked", "predicted", "corrected")
 CELL_ROWS = 8_192  # rows at a time: their digests fit a dictionary of Parquet
@@ -40,16 +42,24 @@ class Cells:
     columns: NDArray[np.intp]
     chances: NDArray[np.float16] | None = None
 
+    def where(self, kept: NDArray[np.bool_]) -> Cells:
+        """Of these rows only."""
+        return Cells(self.rows[kept], self.columns, None if self.chances is None else self.chances[kept])
+
 
 @dataclass(frozen=True, eq=False)
 class NewVersion:
-    """What a version has changed. Without `rows` it has changed all of them."""
+    """What a version has changed. Without `rows` it has changed all of them. Rows that have `moved` to another id are
+    gone from the old one; how many ids were `renamed` or are `copies` is for people who read the list of nights."""
 
     run: str | None
     rows: Sequence[int] | None
     cells: Sequence[Cells]
     gone: Sequence[tuple[str, str]] = ()  # id and digest
     predicted_by: str | None = None
+    moved: Sequence[tuple[str, str]] = ()  # id and digest, as they were
+    renamed: int = 0
+    copies: int = 0
 
 
 def write_history(folder: Path, table: LabelTable, new: NewVersion) -> None:
@@ -80,7 +90,9 @@ def _write_rows(file: Any, table: LabelTable, new: NewVersion) -> None:
     import pyarrow.parquet as pq
 
     own = [("id", pa.string()), ("digest", pa.string()), ("gone", pa.bool_())]
-    schema = pa.schema([*own, *((name, pa.bool_()) for name in column_names(table.table_schema.names))])
+    counts = {"gone": len(new.gone), "renamed": new.renamed, "copies": new.copies}
+    features = [(name, pa.bool_()) for name in column_names(table.table_schema.names)]
+    schema = pa.schema([*own, *features], metadata={COUNTS: json.dumps(counts)})
     rows = np.arange(len(table)) if new.rows is None else np.unique(np.asarray(new.rows, np.intp))
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(rows), GROUP_ROWS):
@@ -88,8 +100,8 @@ def _write_rows(file: Any, table: LabelTable, new: NewVersion) -> None:
             arrays = [*_names(table, part), pa.array(np.zeros(len(part), np.bool_))]
             arrays += [pa.array(column == 1, mask=column == UNKNOWN) for column in table.labels[part].T]
             writer.write_batch(pa.record_batch(arrays, schema=schema), row_group_size=GROUP_ROWS)
-        if new.gone:
-            ids, digests = zip(*new.gone, strict=True)
+        if gone := [*new.moved, *new.gone]:
+            ids, digests = zip(*gone, strict=True)
             empty = [pa.nulls(len(ids), pa.bool_()) for _ in table.table_schema.columns]
             arrays = [pa.array(ids), pa.array(digests), pa.array([True] * len(ids)), *empty]
             writer.write_batch(pa.record_batch(arrays, schema=schema))

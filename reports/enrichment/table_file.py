@@ -91,6 +91,18 @@ def write_table(folder: Path, table: LabelTable) -> None:
     replace_file(path, lambda file: write_file(file, table), binary=True)
 
 
+def previous_rows(folder: Path) -> list[tuple[str, str]]:
+    """The ids and digests of the table before the one that is there; none where that cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows = pq.read_table(folder / PREVIOUS, columns=["id", "digest"])
+    except (OSError, pa.ArrowException):
+        return []
+    return list(zip(*(rows.column(name).to_pylist() for name in ("id", "digest")), strict=True))
+
+
 def write_refused(folder: Path, table: LabelTable) -> None:
     """A table that must not replace the one that is there, for people to look at."""
     replace_file(folder / REFUSED, lambda file: write_file(file, table), binary=True)

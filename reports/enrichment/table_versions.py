@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from reports.analysis import Drift, Share, drift_of
-from reports.enrichment.history import CELLS, OWN, ROWS, SOURCES
+from reports.enrichment.history import CELLS, COUNTS, OWN, ROWS, SOURCES
 from reports.enrichment.table import Column
 from reports.enrichment.table_file import CORRECTOR, TABLE, VERSION, column_name, read_table_schema
 from reports.run import JsonPart, RunError
@@ -78,6 +79,8 @@ class TableVersion:
     rows: int
     gone: int
     run: str | None
+    renamed: int = 0
+    copies: int = 0
     labels: dict[str, int] = field(default_factory=dict)  # by where they come from
     shares: dict[str, Share] = field(default_factory=dict)
     drift: tuple[Drift, ...] = ()
@@ -157,14 +160,15 @@ def _night(folder: Path, version: int, path: Path) -> TableVersion:
         with pq.ParquetFile(path) as file:
             names = [name for name in file.schema_arrow.names if name not in OWN]
             table = file.read(["gone", *names])
+            counts = json.loads(file.schema_arrow.metadata[COUNTS])
         labels, run = _sources(folder / CELLS[0] / path.parent.name / CELLS[1])
-    except (OSError, KeyError, pa.ArrowException):
+    except (OSError, KeyError, TypeError, ValueError, pa.ArrowException):
         return TableVersion(version, written, rows=0, gone=0, run=None)
-    gone = int(pc.sum(table["gone"]).as_py() or 0)
+    rows = table.num_rows - int(pc.sum(table["gone"]).as_py() or 0)
     shares = {
         name: Share(int(pc.sum(table[name]).as_py() or 0), table.num_rows - table[name].null_count) for name in names
     }
-    return TableVersion(version, written, rows=table.num_rows - gone, gone=gone, run=run, labels=labels, shares=shares)
+    return TableVersion(version, written, rows=rows, run=run, labels=labels, shares=shares, **counts)
 
 
 def _sources(path: Path) -> tuple[dict[str, int], str | None]:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from flows.__main__ import main
-from store import Job, Store
+from store import PROBE, Job, Request, Store
 from store.ledger import ActiveRun
 from tests.integration.conftest import Clock
 from tests.support.store_steps import PRICE, claim, record
@@ -92,6 +92,18 @@ def test_the_command_prints_them_with_the_same_sums_as_costs(
     assert "0.2000" in capsys.readouterr().out
     assert main(["costs", "nobody", "--nights", "--store", store_url]) != 0
     assert "no run 'nobody' in this store" in capsys.readouterr().err
+
+
+def test_what_finds_out_the_abilities_of_a_server_costs_money_and_is_no_question(store: Store) -> None:
+    begin_night(store, 1)
+    pay_in(store, "night-1")
+    probe = [Request("probe", PRICE, "crowd", PROBE)]
+    granted = store.claims.claim("night-1", "version 1", probe, owner="owner-1", lease_seconds=60, budget=None).granted
+    store.claims.mark_sent("owner-1", ["probe"])
+    store.answers.record("night-1", [record("probe", granted["probe"], kind=PROBE)])
+    [night] = store.costs.nights()
+    assert (night.questions, night.paid) == (2, 3 * PRICE)
+    assert sum(line.questions for line in store.costs.lines()) == 2
 
 
 def pay_in(store: Store, run_id: str) -> None:

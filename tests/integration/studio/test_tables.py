@@ -30,6 +30,7 @@ def world(tmp_path: Path) -> World:
     """Two nights, the second not as its contract wants, in the store that the studio serves."""
     world = World(tmp_path / "runs" / "world", 20)
     night(world, run_id="night-1")
+    world.texts["r000003"] = world.texts.pop("e000003")
     world.add(6)
     night(world, run_id="night-2")
     contract = {"columns": [{"name": "red", "share": {"max": 0.0}}]}
@@ -63,6 +64,7 @@ def test_a_table_shows_columns_nights_costs_and_what_its_contract_refused(site: 
     assert [one.split()[0] for one in rows] == ["–", "2", "1"]
     assert "not as expected red: " in rows[0]
     assert "at most 0 is expected" in rows[0], "what is to be done stands with the night"
+    assert rows[1].split()[:5] == ["2", "7", "0", "1", "0"], "rows written, gone, renamed, copies"
     assert "$0.0180" in rows[1]  # 6 rows of three features at a tenth of a cent
     assert "$0.0600" in rows[2]
     assert "of all nights in this store" in page

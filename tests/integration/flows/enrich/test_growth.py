@@ -38,10 +38,10 @@ def test_the_summary_counts_every_kind_of_change(tmp_path: Path) -> None:
     grow(world)
     night(world)
     lines = EnrichSummary.read(world.folder / "out").lines()
-    assert "8 rows are no longer in the data set; their labels were kept" in lines
+    assert "4 rows are no longer in the data set; their labels were kept" in lines
     whole = json.loads((world.folder / "out" / "enrich.json").read_text(encoding="utf-8"))
-    names = ("added", "changed", "renamed", "gone", "left_out_count")
-    assert [whole[name] for name in names] == [50, 4, 6, 8, 25]
+    names = ("added", "changed", "renamed", "copies", "gone", "left_out_count")
+    assert [whole[name] for name in names] == [50, 4, 6, 0, 4, 25]
     assert len(whole["left_out"]) == len(whole["ids"]["added"]) == 20
     assert whole["turned_over"]["red"] > 0
     assert whole["new_features"] == ["heavy"]
