@@ -4,7 +4,11 @@ Drawn faces of 160 × 160 pixels and as many short texts, 33 features, one vote,
 pictures and dollars are those of the server's own book, with its 3 % of unusable replies and 2 % of failed requests.
 Labels feature by feature, as they travel while features are found, are asked for a tenth of the pictures and
 multiplied: every picture costs the same, 8,500 tokens. All other rows are whole runs. The share in the target is of
-comparisons and labels together."""
+comparisons and labels together.
+
+Questions about three faces are asked with each picture by itself and with all on one numbered sheet, which the server
+reads from its pixels. *Right* is the share of the answers in which those that are said to have the feature do, by the
+truth, and the others do not; the server errs in 6 % of what it looks at either way."""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import numpy as np
@@ -23,11 +27,14 @@ from benchmarks.cases import at_least_one
 from benchmarks.data import common_columns, draw_faces, feature_list, write_texts
 from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, Table
+from discovery import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
+from models.openai import OpenAIConfig, OpenAIOracle
+from models.openai.config import Sheet
 from models.oracle import Compare
 from models.prices import parse_price
 from sources import load_dataset
@@ -38,7 +45,8 @@ FEATURES = 33
 ENOUGH = 2_000  # examples: of fewer the working set is too large a part for a tenth of the price
 SAMPLED = 10  # one picture in so many is labelled feature by feature
 ZOO = ROOT / "datasets" / "zoo"
-QUICK = {"examples": 100}
+QUICK = {"examples": 100, "questions": 20}
+QUESTIONS = ["pictures", "questions", "requests", "tokens in", "USD", "USD expected", "USD at most", "named", "right"]
 COLUMNS = ["run", "labels", "requests", "tokens in", "of these cached", "tokens out", "tokens per label"]
 COLUMNS += ["sends per picture", "USD", "target"]
 
@@ -153,11 +161,38 @@ def _texts(bench: Bench, run: str, dataset: Path, names: list[str]) -> Cost:
     return Cost(run, labels, book, None, "at most 14 tokens per label", per_label <= 14)
 
 
+def asked_with(bench: Bench, sheet: Sheet, count: int) -> list[Cell]:
+    """What so many questions about three pictures cost, by the server's book and by the estimate ahead."""
+    dataset, price = load_dataset(str(bench.pictures)), parse_price(PRICE)
+    rng = np.random.default_rng([bench.seed, 4])
+    chosen = [rng.choice(len(dataset.examples), 3, replace=False).tolist() for _ in range(count)]
+    rows_of = {Compare(Kind.TWO_OF_THREE, tuple(dataset.examples[row] for row in rows)): rows for rows in chosen}
+    with LifelikeServer(dataset, price=price, seed=bench.seed) as server:
+        config = OpenAIConfig("gpt-4o-mini", server.base_url, price=price, sheet=sheet, retry_delay=0.05)
+        with OpenAIOracle(config) as oracle:
+            oracle.connect()
+            before = server.summary()
+            likely, most = oracle.forecast([*rows_of]).cost, sum(oracle.estimate([*rows_of]))
+            answers = list(oracle.ask(rows_of))
+        book, right = server.summary(), list[bool]()
+        for answer in answers:
+            column = None if answer.feature is None else server.lifelike.column_of(answer.feature.name)
+            if column is not None and isinstance(answer.question, Compare):
+                truth = server.lifelike.truth[rows_of[answer.question], column]
+                right.append(set(answer.shown) == set(np.flatnonzero(truth)))
+    requests, tokens, usd = (book[name] - before[name] for name in ("charged_requests", "prompt_tokens", "usd"))
+    money = [round(amount, 4) for amount in (usd, likely / 1e6, most / 1e6)]
+    share = f"{np.mean(right):.0%}" if right else None
+    return ["on a sheet" if sheet == "auto" else "each by itself", count, requests, tokens, *money, len(right), share]
+
+
 CASES: list[Callable[[Bench], Cost]] = [by_feature, by_default, enriching, short_texts, zoo]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=at_least_one, default=2_000)
+    parser.add_argument("--questions", type=at_least_one, default=100, help="about three pictures each")
+    parser.add_argument("--only-questions", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -168,9 +203,15 @@ def run(options: argparse.Namespace) -> list[Table]:
         pictures = draw_faces(folder, options.examples, options.seed)
         texts = write_texts(folder, options.examples, FEATURES, options.seed)
         bench = Bench(folder, options.examples, options.seed, pictures, texts)
-        for case in CASES:
+        for case in () if options.only_questions else CASES:
             tell(case.__name__)
             costs.append(case(bench))
+        tell("questions")
+        questions = [asked_with(bench, sheet, options.questions) for sheet in get_args(Sheet)]
     missed = [f"{cost.run}: {cost.target}" for cost in costs if not cost.met]
+    notes = [f"{options.examples:,} examples."]
     title = "Labels of drawn faces and of short texts"
-    return [Table(title, COLUMNS, [cost.row() for cost in costs], [f"{options.examples:,} examples."], missed)]
+    return [
+        *([] if options.only_questions else [Table(title, COLUMNS, [cost.row() for cost in costs], notes, missed)]),
+        Table("Questions about three drawn faces", QUESTIONS, questions),
+    ]

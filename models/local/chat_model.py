@@ -119,7 +119,7 @@ class ChatModel:
         turns = tuple(
             (
                 message.role,
-                tuple(None if isinstance(part, ImagePart) else self._harmless(part) for part in message.parts),
+                tuple(self._harmless(part) if isinstance(part, str) else None for part in message.parts),
             )
             for message in messages
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import fmean
 from typing import Any
@@ -14,7 +14,7 @@ from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import ROW_FEATURES, LabelBlocks, planned
 from models.openai.pace import most_labels, units
 from models.openai.probe import Abilities
-from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question
+from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question, Single
 from models.prices import TOKENS_LIMIT, Tariff, Tokens, bound, settled, shares, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
@@ -22,17 +22,21 @@ from models.prompting import (
     LabelForm,
     Message,
     PromptCache,
+    SheetPart,
+    SingleForm,
     arranged,
     label_form,
     material_messages,
     most_frames,
     most_picture_tokens,
     most_text_tokens,
+    on_sheets,
     picture_tokens,
     predicates,
     sent_sizes,
     single_form,
     text_tokens,
+    tokens_of,
 )
 from models.recorded import reserved_at_once
 from sources import Example
@@ -88,7 +92,7 @@ class Bounds:
             return self.config.max_output_tokens
         thinking = THINKING_TOKENS if self.abilities.reasoning else 0
         if not isinstance(questions[0], Label):
-            return single_form(questions[0], self.config.brief).most_tokens + thinking
+            return self.single(questions[0]).most_tokens + thinking
         return LABELS_TOKENS + LABEL_TOKENS * len(questions) + thinking
 
     def request(self, questions: Sequence[Question]) -> Tokens:
@@ -208,7 +212,7 @@ class Bounds:
         thinking = USUAL_THINKING if self.abilities.reasoning else 0
         if not isinstance(group[0], Label):
             usual = measured.comparison_output if isinstance(group[0], Compare) else None
-            return round(usual or text_tokens(single_form(group[0], self.config.brief).usual_reply) + thinking)
+            return round(usual or text_tokens(self.single(group[0]).usual_reply) + thinking)
         if self.labels_by_decisions:
             return round((measured.label_output or 0) * len(group))
         if measured.label_output is not None:
@@ -220,7 +224,7 @@ class Bounds:
         messages, beside = self._messages(group)
         if self.abilities.format == "json_schema" and not beside:
             first = group[0]
-            form = self._form(group) if isinstance(first, Label) else single_form(first, self.config.brief)
+            form = self._form(group) if isinstance(first, Label) else self.single(first)
             schema = form.schema
             yield (text := json.dumps(schema, separators=(",", ":"))), text_tokens(text)
         for message in messages:
@@ -228,8 +232,11 @@ class Bounds:
             for part in message.parts:
                 if isinstance(part, str):
                     yield from ((line, text_tokens(line)) for line in part.splitlines(keepends=True))
-                else:
+                elif isinstance(part, ImagePart):
                     yield (part.example.digest,), self._picture_tokens(part)
+                else:
+                    digests = tuple(example.digest for example in part.examples)
+                    yield digests, tokens_of([part], self.config.model, self.config.detail)
         yield from ((text, text_tokens(text)) for text in beside)
 
     def _picture_tokens(self, picture: ImagePart) -> int:
@@ -246,6 +253,14 @@ class Bounds:
         size = min(most, config.most_labels)
         return LabelBlocks(config.grouping, size, row=min(row or ROW_FEATURES, size), matrix=not decisions)
 
+    def single(self, question: Single) -> SingleForm:
+        """How a question that shares no request is asked of this model."""
+        config, form = self.config, single_form(question, self.config.brief)
+        if not (config.draws_sheets and isinstance(question, Compare)):
+            return form
+        messages = on_sheets(form.messages, config.model, config.detail, config.image_size, config.frames)
+        return replace(form, messages=messages)
+
     def _form(self, questions: Sequence[Question]) -> LabelForm:
         labels = [question for question in questions if isinstance(question, Label)]
         return label_form(labels, self.config.brief)
@@ -256,7 +271,7 @@ class Bounds:
     def _messages(self, questions: Sequence[Question]) -> tuple[list[Message], list[str]]:
         """What is sent, and the texts that travel beside it."""
         if not isinstance(questions[0], Label):
-            return single_form(questions[0], self.config.brief).messages, []
+            return self.single(questions[0]).messages, []
         labels = [question for question in questions if isinstance(question, Label)]
         if not self.labels_by_decisions:
             return self._form(labels).messages, []
@@ -269,4 +284,6 @@ class Bounds:
             most_frames(part.example, config.frames) for part in message.parts if isinstance(part, ImagePart)
         )
         per_picture = most_picture_tokens(config.model, config.image_size, config.detail)
-        return most_text_tokens(message.text) + pictures * per_picture
+        sheets = [part for part in message.parts if isinstance(part, SheetPart)]
+        on_sheet = tokens_of(sheets, config.model, config.detail)
+        return most_text_tokens(message.text) + pictures * per_picture + on_sheet

@@ -29,7 +29,6 @@ from models.prompting import (
     parse_labels,
     predicates,
     repair_messages,
-    single_form,
 )
 
 Asked = TypeVar("Asked", bound=Question)
@@ -49,7 +48,7 @@ async def ask_single(session: Session, question: Single, delivery: Delivery) -> 
     for ask in range(first, first + session.config.asks):
         if not (repairs := bool(repair) and len(replies) == 1):
             bill.asked = reworded(question, ask)
-            form = single_form(bill.asked, session.config.brief)
+            form = session.bounds.single(bill.asked)
         body = await _body(session, repair if repairs else form.messages, [question], form.name, form.schema, ask)
         if not is_new_form([bill], body) or (replies and not session.affords([bill], delivery, repairs=repairs)):
             break

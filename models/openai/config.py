@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from models.openai.label_groups import MANY_LABELS, Grouping
 from models.oracle import OracleError, digest_of
 from models.prices import Price
-from models.prompting import Brief
+from models.prompting import Brief, counts_tiles
 from sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -29,6 +29,7 @@ _ABOVE_ZERO = (
 )
 
 Detail = Literal["auto", "low", "high"]
+Sheet = Literal["auto", "off"]
 Output = Literal["auto", "decisions", "schema", "json", "text"]
 
 
@@ -43,6 +44,9 @@ class OpenAIConfig:
     tokens_per_minute: Annotated[int | None, "limit of your account"] = None
     image_size: Annotated[int, "pixels of the longer side of a picture that is sent"] = 512
     detail: Annotated[Detail, "resolution at which the server looks at a picture"] = "auto"
+    sheet: Annotated[
+        Sheet, "a question's small pictures on one sheet, where the model counts tiles and that is cheaper"
+    ] = "auto"
     frames: Annotated[int, "pictures sent of a film or an animation"] = 4
     temperature: Annotated[float | None, "of the replies (default: the server's own)"] = None
     reasoning_effort: Annotated[str | None, "how long a model thinks, in the server's words"] = None
@@ -78,6 +82,10 @@ class OpenAIConfig:
     @property
     def brief(self) -> Brief:
         return Brief(self.about, self.avoid)
+
+    @property
+    def draws_sheets(self) -> bool:
+        return self.sheet == "auto" and counts_tiles(self.model)
 
     @property
     def most_labels(self) -> int:
@@ -142,7 +150,7 @@ def _check_words(config: OpenAIConfig) -> None:
         raise OracleError(f"base URL {quoted(config.url)} is not an http address: give one such as {OPENAI_URL}")
     if not config.served_by.isprintable() or len(config.served_by) > SERVED_BY_CHARS:
         raise OracleError(f"served_by of openai:{config.model} is no name: give up to {SERVED_BY_CHARS} characters")
-    for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
+    for name, allowed in (("detail", Detail), ("sheet", Sheet), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))
             raise OracleError(f"{name} of openai:{config.model} is {getattr(config, name)!r}: choose from {choices}")

@@ -118,6 +118,7 @@ class OpenAIOracle:
         if self._store is None:
             return NOTHING_MEASURED
         pictures = {name: getattr(self.config, name) for name in ("image_size", "detail", "frames")}
+        pictures |= _sheets(self.config)
         stored = self._store.costs.latest(f"openai:{self.config.model}", LABELS_VERSION, pictures)
         return self._expected_bounds().measured(stored, examples)
 
@@ -233,6 +234,7 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "image_size": config.image_size,
         "detail": config.detail,
         "frames": config.frames,
+        **_sheets(config),
         "grouping": config.grouping,
         "labels_per_request": config.most_labels,
         "logprobs": config.logprobs,
@@ -240,3 +242,8 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         **dict(config.brief.parameters),
     }
     return OracleIdentity("openai", config.model, tuple(asked.items()), LABELS_VERSION)
+
+
+def _sheets(config: OpenAIConfig) -> dict[str, str]:
+    """Of an oracle's identity; nothing where questions never travel on sheets."""
+    return {"sheet": config.sheet} if config.draws_sheets else {}

@@ -32,7 +32,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import Tokens, bound, settled, shares
-from models.prompting import ImagePart, ImageUrls, Message
+from models.prompting import ImagePart, ImageUrls, Message, SheetPart, sheet_url
 from sources import DatasetError
 
 NOTHING = Tokens()
@@ -350,13 +350,15 @@ class Session:
             (part["image_url"] if isinstance(part["image_url"], dict) else part)["detail"] = self.config.detail
         return part
 
-    async def _urls(self, picture: ImagePart) -> tuple[str, ...]:
+    async def _urls(self, picture: ImagePart | SheetPart) -> tuple[str, ...]:
         """Raises Declined for an image that cannot be read."""
-        cached = self.images.cached(picture.example)
+        cached = self.images.cached(picture.example) if isinstance(picture, ImagePart) else None
         if cached is not None:
             return cached
         try:
             with changes_raised():
+                if isinstance(picture, SheetPart):
+                    return (await asyncio.to_thread(sheet_url, picture),)
                 return await asyncio.to_thread(self.images.urls, picture.example)
         except DatasetError as problem:
             raise Declined(str(problem)) from None

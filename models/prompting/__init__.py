@@ -10,15 +10,18 @@ from models.prompting.prompts import (
     Brief,
     ImagePart,
     Message,
+    SheetPart,
     material_messages,
     predicates,
     repair_messages,
     yes_no_messages,
 )
 from models.prompting.replies import Reading, closed, found_in, is_refusal, json_objects, label_chances, parse_labels
+from models.prompting.sheets import on_sheets, sheet_url, tokens_of
 from models.prompting.single_forms import NAMED_TOKENS, SingleForm, single_form
 from models.prompting.tokens import (
     PromptCache,
+    counts_tiles,
     most_picture_tokens,
     most_text_tokens,
     picture_tokens,

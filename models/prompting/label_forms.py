@@ -15,6 +15,7 @@ from models.oracle import Feature, Label
 from models.prompting.prompts import (
     MATERIAL,
     Brief,
+    ImagePart,
     Message,
     Part,
     example_parts,
@@ -75,7 +76,7 @@ def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF) -> LabelForm:
             f"Feature {number}: {quoted(label.feature.name)}: {quoted(label.feature.definition)}\n",
             *exemplar_parts(label.exemplars, f"feature {number}"),
         ]
-    listed = "".join(part if isinstance(part, str) else part.example.digest for part in content)
+    listed = "".join(part.example.digest if isinstance(part, ImagePart) else str(part) for part in content)
     if all(isinstance(part, str) for part in content):
         content = [listed]
     for place, example in enumerate(examples):

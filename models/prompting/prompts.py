@@ -31,7 +31,16 @@ class ImagePart:
     example: Example
 
 
-Part = str | ImagePart
+@dataclass(frozen=True, slots=True)
+class SheetPart:
+    """Stands for one picture of several examples' images, each with its number; `side` of the largest in pixels."""
+
+    examples: tuple[Example, ...]
+    side: int
+    columns: int
+
+
+Part = str | ImagePart | SheetPart
 
 
 @dataclass(frozen=True, slots=True)

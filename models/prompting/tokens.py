@@ -22,6 +22,7 @@ TILED = {
 }
 # Tokens of each patch of 32 pixels.
 PATCHED = {"gpt-4.1-mini": 1.62, "gpt-4.1-nano": 2.46, "o4-mini": 1.72, "gpt-5-mini": 1.2, "gpt-5-nano": 1.5}
+LOW_SIDE = 512  # pixels to which a picture is scaled down with detail=low
 PATCH, MOST_PATCHES = 32, 1536
 TOKENS_PER_PATCH = max(PATCHED.values())
 WHOLE, TILE = 85, 170  # of a model that is not listed
@@ -56,6 +57,10 @@ def picture_tokens(model: str, width: int, height: int, detail: str) -> int:
     scale = min(1.0, 2048 / max(width, height))
     scale *= min(1.0, 768 / (min(width, height) * scale))
     return _by_tiles(rule, width * scale, height * scale)
+
+
+def counts_tiles(model: str) -> bool:
+    return _tiled(model) is not None
 
 
 def _tiled(model: str) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from models.oracle import MEAN_THE_SAME
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.prompts import COMPARISONS
 from models.prompting.single_forms import WHY
+from tests.support.fake_openai.sheets import pictures_of
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
 SIGNATURE = (8, 8)
@@ -97,14 +98,23 @@ class Page:
 
 def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
     page, group, last = Page(), 1, Shown("")
+    numbered = list[tuple[Shown, int]]()  # on the sheet that follows
     page.instructions = "\n".join(_text(m["content"]) for m in messages if m["role"] in ("system", "developer"))
     material = next(message["content"] for message in messages if message["role"] == "user")
     for part in [{"type": "text", "text": material}] if isinstance(material, str) else material:
         if "image_url" in part:
             url = part["image_url"]["url"] if isinstance(part["image_url"], dict) else part["image_url"]
-            last.pictures.append(url)
+            on_sheet = pictures_of(url) if numbered else {}
+            for example, number in numbered:
+                example.pictures.append(on_sheet[number])
+            if not numbered:
+                last.pictures.append(url)
+            numbered.clear()
             continue
         for line in part["text"].split("\n"):
+            if place := re.fullmatch(r"Picture (\d) on the sheet\.", line):
+                numbered.append((last, int(place.group(1))))
+                continue
             group = int(line.split()[1]) if re.fullmatch(r"Group \d", line) else group
             last = _read_line(page, line, group) or last
     return page
