@@ -276,13 +276,15 @@ def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
     assert not any("exclude" in content for content in labels)
 
 
-def test_a_model_that_names_them_all_the_same_is_asked_again(dataset: Path) -> None:
+def test_a_model_that_names_them_all_the_same_is_asked_again_and_then_repeats(dataset: Path) -> None:
     with FakeOpenAI(Stubborn(["cat"])) as server:
         outcome = discovered(by_server(server, dataset, queries=2, per_question=1, exclude="cat"))
     assert outcome.progress.findings == []
-    notes = [answer.note for _, answer in outcome.progress.asked if answer.verdict == "unreadable"]
-    assert notes
-    assert all("not wanted" in note for note in notes)
+    repeats = [answer for _, answer in outcome.progress.asked if answer.features]
+    assert repeats
+    assert all("not wanted" in answer.note and answer.usage.requests == 2 for answer in repeats)
+    assert outcome.progress.repeated == len(repeats)
+    assert outcome.unusable.total == 0
 
 
 @pytest.mark.parametrize(
