@@ -283,3 +283,17 @@ class SheetWriter:
     def sheet(self) -> VoteSheet:
         made = self._sheet
         return VoteSheet(made.votes, made.who, made.probability, tuple(self._names), made.refused)
+
+
+def mean_chances(ballots: Sequence[Ballot], examples: Sequence[Example]) -> NDArray[np.float64]:
+    """Examples × features: the mean probability of yes over the votes that have one; NaN where none does."""
+    place_of = {example.id: place for place, example in enumerate(examples)}
+    sums, counts = np.zeros((2, len(examples), len(ballots)))
+    for column, ballot in enumerate(ballots):
+        for answer in ballot.answers:
+            if answer.probability is not None and isinstance(answer.question, Label):
+                place = place_of[answer.question.example.id]
+                sums[place, column] += answer.probability
+                counts[place, column] += 1
+    means: NDArray[np.float64] = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means

@@ -49,7 +49,7 @@ from models import (
     unlike,
 )
 from models.people import WaitingOracle, recorded_by
-from models.predicted import sentence_closeness
+from models.sentences import sentence_closeness
 from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of

@@ -41,7 +41,7 @@ from models import (
     take_over_probe,
     unlike,
 )
-from models.predicted import mean_chances
+from models.voting import mean_chances
 from reports.run import LABEL, UnusableCounts
 from sources import (
     Dataset,

@@ -1,8 +1,8 @@
 """Labels that are predicted where a certificate allows it, and asked elsewhere."""
 
-from models.predicted.cells import groups_of, leanings, mean_chances, random_order
+from models.predicted.cells import groups_of, leanings, random_order
 from models.predicted.classifier import Classifiers
-from models.predicted.embedders import NoVectors, VectorSource, embedder_of, sentence_closeness
+from models.predicted.embedders import NoVectors, VectorSource, embedder_of
 from models.predicted.labelling import (
     Ask,
     Cells,

@@ -49,8 +49,7 @@ def fit(vectors: NDArray[np.float32], labels: Labels) -> tuple[Classifiers, Floa
 
 
 def _chances(odds: Floats) -> Floats:
-    chances: Floats = 1 / (1 + np.exp(-np.clip(odds, -40, 40)))
-    return chances
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -40, 40))))
 
 
 def _fitted(vectors: Floats, answers: Labels) -> tuple[Floats, Floats, Floats]:

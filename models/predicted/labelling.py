@@ -98,11 +98,9 @@ class PredictedLabels:
 def asked_in_full(pool: int, promise: Promise, *, known: int = 0, stored: bool = False) -> int:
     """How many examples `label_pool` asks about everything, usually, beside those that are not sure enough: all but
     `known`, if they are few."""
-    to_learn = 0 if stored else max(known, _learned(pool))
-    sampled = sample_sizes(promise)[1]
-    if to_learn + sampled > MOST_ASKED * pool:
-        return pool - known
-    return max(0, to_learn - known) + sampled
+    to_learn, sampled = 0 if stored else max(known, _learned(pool)), sample_sizes(promise)[1]
+    few = to_learn + sampled > MOST_ASKED * pool
+    return pool - known if few else max(0, to_learn - known) + sampled
 
 
 def may_predict(pool: int, promise: Promise, *, known: int = 0, stored: bool = False) -> bool:
@@ -221,9 +219,8 @@ class _PoolLabeller:
         chances = stored.classifiers.chances(self._pool.vectors)
         rarer = (chances.mean(axis=0) < 0.5).astype(np.int8)
         guesses = self._chosen(stored.classifiers, chances, rarer, stored.certified, np.minimum(chances, 1 - chances))
-        if len(guesses.sure) < max(len(guesses.unsure), self._fewest):
-            return None
-        return self._with_unsure_asked(guesses)
+        few = len(guesses.sure) < max(len(guesses.unsure), self._fewest)
+        return None if few else self._with_unsure_asked(guesses)
 
     def _with_unsure_asked(self, guesses: _Guesses) -> _Guesses:
         self.ask_rows(guesses.unsure)
@@ -264,8 +261,7 @@ class _PoolLabeller:
         rows, whole = np.flatnonzero(~self.asked_rows), self._pool.whole_rows and not self._leave
         hopeful = bool(useful.all() if whole else useful.any()) and len(rows) > 0
         order = np.argsort(doubt[rows].sum(axis=0) + ~useful * (1 + len(rows)), kind="stable")
-        chosen: list[_Guesses] = []
-        predicted: list[float] = []
+        choices: list[tuple[float, _Guesses]] = []
         for count in range(int(useful.sum()), 0, -1) if hopeful and not whole else [len(useful)]:
             features = np.zeros_like(useful)
             features[order[:count]] = True
@@ -274,9 +270,9 @@ class _PoolLabeller:
             surest = rows[np.argsort(expected[rows], kind="stable")]
             gains = self._predictable(expected[surest], count) if hopeful else np.zeros(1)
             cut = int(gains.argmax()) + 1 if gains.max() > 0 else 0
-            chosen.append(_Guesses(classifiers, chances, rarer, features, expected, surest[:cut], surest[cut:]))
-            predicted.append(float(gains.max()) * count)
-        return chosen[int(np.argmax(predicted))]
+            guesses = _Guesses(classifiers, chances, rarer, features, expected, surest[:cut], surest[cut:])
+            choices.append((float(gains.max()) * count, guesses))
+        return max(choices, key=lambda choice: choice[0])[1]
 
     def _predictable(self, expected: Floats, features: int) -> Floats:
         """How many examples are left to predict if so many of them, the surest first, are put to the certificate."""
@@ -301,7 +297,7 @@ class _PoolLabeller:
         drawn = np.random.default_rng([attempt, *np.frombuffer(seed, np.uint32).tolist()]).permutation(rest)
         for size in sample_sizes(self.promise):
             if size > MOST_SAMPLED * len(rest):
-                break
+                return None
             sampled = drawn[:size]
             self._drawn[sampled] = True
             self.ask_rows(sampled)
@@ -310,7 +306,7 @@ class _PoolLabeller:
             if passes(shares, len(rest), kept_rarer, self.promise, level):
                 return self._predicted(guesses, sampled, len(rest))
             if shares.wrong.mean() > HOPELESS * (1 - self.promise.agree):
-                break
+                return None
         return None
 
     def _predicted(self, guesses: _Guesses, sampled: Rows, covered: int) -> PredictedLabels:

