@@ -160,7 +160,7 @@ def cases(examples: int, queries: int) -> list[Case]:
         Case("texts, short", texts(1, examples), settings=few),
         Case("texts, long", texts(60, examples), settings=few),
         Case("PNG, three votes", pictures("png", (96, 96), examples), settings={**few, "votes": 3}),
-        Case("texts, three votes, batches of 4", texts(2, examples), settings={**few, "votes": 3, "batch": 4}),
+        Case("texts, three votes", texts(2, examples), settings={**few, "votes": 3}),
         Case(
             "PNG, rows at the end", pictures("png", (64, 128), max(160, examples)), settings={**few, **ROWS_AT_THE_END}
         ),
@@ -190,7 +190,8 @@ def outcome_of(case: Case, folder: Path, habits: Failings | None = None) -> Outc
             outcome = run_discovery(prepared, run_id=str(uuid4()))
             found = len(outcome.progress.findings)
             fresh = prepare(settings.model_copy(update={"store": str(folder / "empty.sqlite")}))
-            as_found = price_of(fresh, replace(LIKELY, found=found / (settings.queries * fresh.features_each)))
+            asked = fresh.profile.queries * fresh.profile.features
+            as_found = price_of(fresh, replace(LIKELY, found=found / asked, there=None))
             return Outcome(case.name, estimate, server.spent(PRICE), found, as_found.likely)
 
 

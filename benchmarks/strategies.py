@@ -52,7 +52,7 @@ def found(strategy: str, case: Case, seeds: int, most: int = 1) -> NDArray[np.fl
     for seed in range(seeds):
         world, rng = case.world(seed), np.random.default_rng([seed, 1])
         options: dict[str, Any] = {"most": most} if strategy == "auto" and most > 1 else {}
-        asker = make_strategy(strategy, len(world.truth), rng, batch=1, **options)
+        asker = make_strategy(strategy, len(world.truth), rng, **options)
         crowd = world.crowd("salience", seed)
         history = rehearse(asker, crowd, world.truth, LONG, np.random.default_rng([seed, 2]), most=most)
         flags = interesting_and_distinct(world.truth.T[history.columns])

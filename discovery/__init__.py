@@ -36,17 +36,8 @@ from discovery.questions import (
     StrategyError,
     contradicts,
     differs_clearly,
+    possible_counts,
     valid_columns,
-)
-from discovery.screening import (
-    FIRST_LOOK,
-    LOOK_ERROR,
-    LOOK_EVERY,
-    ScreenedOut,
-    ScreeningStage,
-    judge,
-    order_to_tell,
-    screening_stages,
 )
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

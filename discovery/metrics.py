@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Labels
-from discovery.unresolved import PackedLabels, count_unresolved
+from discovery.questions import UNKNOWN, Labels
 
 LabelMatrix = NDArray[np.int8]  # features × examples
+PATTERN_PAIRS_AT_ONCE = 1 << 22  # compared
 DIFFERENCE = 0.1  # share of the examples in which a feature must differ to count, unless a run has another
 
 
@@ -66,21 +66,30 @@ def interest_and_distinctness(
 def g(matrix: LabelMatrix | Sequence[Labels], n: int) -> float:
     """The average share of the `n` examples that an example cannot be told apart from, itself included.
 
-    1 before any feature is known, 1/n when all are told apart; with complete labels the paper's Σ|P_r|²/N²."""
-    packed = PackedLabels(n)
-    for labels in matrix:
-        packed.add(labels)
-    return _g(packed)
+    1 before any feature is known, 1/n when all are told apart; with complete labels the paper's Σ|P_r|²/N². Examples
+    with the same labels form a pattern: complete patterns are told apart by being different."""
+    if not n or not len(matrix):
+        return 1.0
+    patterns, sizes = np.unique(np.asarray(matrix, np.int8).reshape(-1, n), axis=1, return_counts=True)
+    has, lacks = (patterns == 1).astype(np.float32), (patterns == 0).astype(np.float32)
+    incomplete = np.flatnonzero((patterns == UNKNOWN).any(axis=0))
+    weights = 2 * sizes  # of a pair of an incomplete pattern and a complete one, which is met once
+    weights[incomplete] = sizes[incomplete]
+    confused = int(sizes @ sizes)
+    for rows in np.array_split(incomplete, max(1, incomplete.size * sizes.size // PATTERN_PAIRS_AT_ONCE)):
+        alike = has[:, rows].T @ lacks + lacks[:, rows].T @ has == 0
+        alike[np.arange(rows.size), rows] = False
+        confused += int(sizes[rows] @ (alike @ weights))
+    return confused / n**2
 
 
 def g_curve(found: Iterable[Sequence[Labels]], n: int) -> list[float]:
     """g after each query, given the labels of the features that each query found."""
-    packed = PackedLabels(n)
+    known: list[Labels] = []
     curve: list[float] = []
     for new in found:
-        for labels in new:
-            packed.add(labels)
-        curve.append(_g(packed) if new or not curve else curve[-1])
+        known += new
+        curve.append(g(known, n) if new or not curve else curve[-1])
     return curve
 
 
@@ -148,8 +157,3 @@ def differing(labels: Labels, others: LabelMatrix) -> NDArray[np.intp]:
 
 def _at(marks: Sequence[bool], place: int) -> bool:
     return place < len(marks) and marks[place]
-
-
-def _g(packed: PackedLabels) -> float:
-    n = packed.n
-    return (n + 2 * count_unresolved(packed)) / n**2 if n else 1.0

@@ -17,6 +17,8 @@ CLEARLY = 1 / 2  # least difference of two groups in the share that has a featur
 
 class Kind(StrEnum):
     TWO_OF_THREE = "two-of-three"  # two of the three share it, the third lacks it
+    SHARED = "shared"  # at least two of the examples share it, at least one lacks it
+    ONE_OR_TWO = "one-or-two"  # one or two of the three have it
     PAIR = "pair"  # one of the two has it, the other lacks it
     ONE_OF_THREE = "one-of-three"  # one of the three has it, two lack it
     LEFT_RIGHT = "left-right"  # all of `examples` have it, none of `without` does
@@ -43,38 +45,45 @@ def differs_clearly(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> NDArra
     return clear
 
 
+def possible_counts(kind: Kind, shown: int) -> range:
+    """How many of the examples of a question have a feature that answers it, where `shown` are to be judged; for a
+    group question any number may."""
+    counts = {
+        Kind.TWO_OF_THREE: range(2, 3),
+        Kind.SHARED: range(2, shown),
+        Kind.ONE_OR_TWO: range(1, shown),
+        Kind.PAIR: range(1, 2),
+        Kind.ONE_OF_THREE: range(1, 2),
+        Kind.GROUPS: range(shown + 1),
+    }
+    return counts.get(kind, range(shown, shown + 1))
+
+
 def contradicts(kind: Kind, has: Labels, lacks: Labels) -> bool:
     """Whether a feature with these labels cannot answer a question about examples that are to have it, or some of
     which are, and others that are to lack it. A label that is missing may be either."""
     if kind is Kind.GROUPS:
         is_known = (has != UNKNOWN).all() and (lacks != UNKNOWN).all()
         return bool(is_known and not differs_clearly(has == 1, lacks == 1))
-    wanted, having, missing = _HAVING.get(kind, len(has)), (has == 1).sum(), (has == UNKNOWN).sum()
-    return bool((lacks == 1).any() or not having <= wanted <= having + missing)
+    having, missing = int((has == 1).sum()), int((has == UNKNOWN).sum())
+    counts = possible_counts(kind, len(has))
+    return bool((lacks == 1).any() or having >= counts.stop or having + missing < counts.start)
 
 
-_HAVING = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}  # examples of a question; else all
+COMPARING = frozenset(Kind) - {Kind.LABEL, Kind.SAME, Kind.WHY, Kind.FAMILY, Kind.VALUE}
 
 
 def valid_columns(truth: Labels, question: Comparison) -> NDArray[np.bool_]:
     """Which columns answer the question. A column that is unknown on one of its examples does not."""
-    has = truth[list(question.examples)]
-    having = (has == 1).sum(axis=0)
-    valid: NDArray[np.bool_] = (has != UNKNOWN).all(axis=0)
-    if question.kind is Kind.TWO_OF_THREE:
-        valid &= having == 2
-    elif question.kind in (Kind.PAIR, Kind.ONE_OF_THREE):
-        valid &= having == 1
-    elif question.kind is Kind.TAG:
-        valid &= having == len(question.examples)
-    elif question.kind is Kind.LEFT_RIGHT:
-        valid &= having == len(question.examples)
-        valid &= (truth[list(question.without)] == 0).all(axis=0)
-    elif question.kind is Kind.GROUPS:
-        others = truth[list(question.without)]
+    if question.kind not in COMPARING:
+        raise ValueError(f"a crowd is asked to compare, and {question.kind.value!r} is not a comparison")
+    has, others = truth[list(question.examples)], truth[list(question.without)]
+    having, counts = (has == 1).sum(axis=0), possible_counts(question.kind, len(has))
+    valid: NDArray[np.bool_] = (has != UNKNOWN).all(axis=0) & (having >= counts.start) & (having < counts.stop)
+    if question.kind is Kind.GROUPS:
         valid &= (others != UNKNOWN).all(axis=0) & differs_clearly(has == 1, others == 1)
     else:
-        raise ValueError(f"a crowd is asked to compare, and {question.kind.value!r} is not a comparison")
+        valid &= (others == 0).all(axis=0)
     return valid
 
 
@@ -107,6 +116,6 @@ class Strategy(Protocol):
 class HearsAnswers(Protocol):
     """A strategy that uses an answer before the features in it are labelled."""
 
-    def hear(self, question: Comparison, named: int) -> None:
-        """How many features were named; `learn` follows when they have labels."""
+    def hear(self, question: Comparison, *, full: bool) -> None:
+        """Whether the answer named as many new features as were asked for; `learn` follows when they have labels."""
         ...

@@ -23,7 +23,7 @@ from discovery import Comparison, Kind, valid_columns
 from discovery.simulation import Matrix, make_crowd
 from discovery.statistics import Z_95, Interval
 from discovery.strategies import make_strategy
-from discovery.unresolved import UnresolvedTriples
+from discovery.unresolved import UnresolvedSets
 from sources import Dataset, load_dataset
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -44,7 +44,7 @@ def exhausted_run(like: str, rng: np.random.Generator) -> dict[str, Any]:
     strategy = make_strategy("adaptive-triple", len(world.truth), rng)
     history = rehearse(strategy, world.crowd("salience", 0), world.truth, 10**6, rng)
     ones = world.truth.sum(axis=0)
-    literal = UnresolvedTriples(len(world.truth), rng)
+    literal = UnresolvedSets(len(world.truth), 3, rng)
     for column in history.columns:
         literal.add(world.truth[:, column])
     return {

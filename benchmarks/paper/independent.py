@@ -19,7 +19,7 @@ from discovery import Comparison, Kind
 from discovery.simulation import make_crowd
 from discovery.statistics import Interval
 from discovery.strategies import make_strategy
-from discovery.unresolved import UnresolvedTriples
+from discovery.unresolved import UnresolvedSets
 
 
 def homogeneous_finds_all(features: int, examples: int, rng: np.random.Generator) -> bool:
@@ -27,7 +27,7 @@ def homogeneous_finds_all(features: int, examples: int, rng: np.random.Generator
 
     It names feature j exactly where j settles a triple that no feature before j does."""
     truth = independent_features(examples, [0.5] * features, rng).truth
-    triples = UnresolvedTriples(examples, rng)
+    triples = UnresolvedSets(examples, 3, rng)
     left = triples.count()
     for column in truth.T:
         triples.add(column)

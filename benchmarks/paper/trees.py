@@ -20,7 +20,7 @@ from discovery import Comparison, Kind
 from discovery.simulation import Crowd, Matrix, RankedCrowd, WeightedCrowd
 from discovery.statistics import Interval
 from discovery.strategies import make_strategy
-from discovery.unresolved import all_triples
+from discovery.unresolved import all_sets
 
 DELTA = 0.05
 Triples = NDArray[np.int64]  # one row per triple
@@ -90,7 +90,7 @@ def queries_to_all(features: int, shape: str, design: str, crowd: str, rng: np.r
     """After how many queries of an order fixed beforehand all features are found; infinite if they never are."""
     world = binary_tree(features, rng, shape)
     n = len(world.truth)
-    triples = steiner_triples(n) if design == "Steiner" else np.array(all_triples(n), np.int64).T
+    triples = steiner_triples(n) if design == "Steiner" else np.array(all_sets(n, 3), np.int64).T
     triples = triples[rng.permutation(len(triples))]
     member = world.crowd(crowd, int(rng.integers(1 << 31)))
     if not isinstance(member, RankedCrowd | WeightedCrowd):

@@ -309,8 +309,8 @@ def style(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, 
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "twothirds": {},
-    "twothirds, 20 questions": {"queries": 20},
-    "twothirds, all labels at the end": {"label_every": 35},
+    "twothirds, half as many questions": {"queries": 6},
+    "twothirds, twice as many questions": {"queries": 24},
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from discovery.questions import Comparison, Kind, Labels, StrategyError, valid_columns
-from discovery.unresolved import UnresolvedPairs, UnresolvedTriples
+from discovery.unresolved import UnresolvedSets
 
 
 class Adaptive:
@@ -15,7 +15,7 @@ class Adaptive:
 
     `beyond`: when nothing is unresolved, go on with what the fewest known features settle, asking for another one."""
 
-    def __init__(self, kind: Kind, pool: UnresolvedTriples | UnresolvedPairs, *, beyond: bool = False) -> None:
+    def __init__(self, kind: Kind, pool: UnresolvedSets, *, beyond: bool = False) -> None:
         self._kind = kind
         self._pool = pool
         self._beyond = beyond
@@ -29,7 +29,7 @@ class Adaptive:
         drawn = [Comparison(self._kind, examples) for examples in self._pool.draw_many(k)]
         self._retire(drawn)
         if self._beyond and len(drawn) < k:
-            rest = self._pool.least_resolved(k - len(drawn))
+            rest = self._pool.settled_least(k - len(drawn))
             more = [Comparison(self._kind, examples, other_than_known=True) for examples in rest]
             self._retire(more)
             drawn += more
@@ -53,13 +53,13 @@ class Adaptive:
 def adaptive_triple(n: int, rng: np.random.Generator, *, beyond: bool = False) -> Adaptive:
     if n < 3:
         raise StrategyError(f"two-of-three questions need at least 3 examples, and there are {n}")
-    return Adaptive(Kind.TWO_OF_THREE, UnresolvedTriples(n, rng), beyond=beyond)
+    return Adaptive(Kind.TWO_OF_THREE, UnresolvedSets(n, 3, rng), beyond=beyond)
 
 
 def adaptive_pair(n: int, rng: np.random.Generator, *, beyond: bool = False) -> Adaptive:
     if n < 2:
         raise StrategyError(f"pair questions need at least 2 examples, and there are {n}")
-    return Adaptive(Kind.PAIR, UnresolvedPairs(n, rng), beyond=beyond)
+    return Adaptive(Kind.PAIR, UnresolvedSets(n, 2, rng), beyond=beyond)
 
 
 class Listed:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Comparison, Kind, Labels, Strategy, StrategyError
+from discovery.questions import UNKNOWN, Comparison, HearsAnswers, Kind, Labels, Strategy, StrategyError
 from discovery.statistics import fit_ridge
 
 Floats = NDArray[np.float64]
@@ -68,6 +68,10 @@ class Targeted:
             grouped = None if unguided else self._groups()
             questions += [grouped] if grouped else self._unguided.next_questions(1)
         return list(dict.fromkeys(questions))
+
+    def hear(self, question: Comparison, *, full: bool) -> None:
+        if question.kind is not Kind.GROUPS and isinstance(self._unguided, HearsAnswers):
+            self._unguided.hear(question, full=full)
 
     def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         new = {name: its for name, its in zip(features, labels, strict=True) if name not in self._labels}

@@ -245,7 +245,7 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
 
 
 def _lines_of_questions(summary: RunSummary) -> list[str]:
-    """What questions for several features brought, and what looks saved."""
+    """What questions for several features brought, and which of these repeat one another."""
     from reports.drawing import plural
 
     lines = []
@@ -255,11 +255,6 @@ def _lines_of_questions(summary: RunSummary) -> list[str]:
         lines.append(
             f"{plural(same.features, 'feature')} repeated in other words and not counted, by "
             f"{plural(same.asked, 'question')} for {in_usd(micro_of(same.usd))}; `features RUN duplicates` merges them"
-        )
-    if (looked := summary.looked_at) and looked.features:
-        lines.append(
-            f"{plural(looked.features, 'feature')} only looked at, which saved {looked.labels_saved:,} labels; "
-            "`features RUN label NAME` labels one in full"
         )
     return lines
 

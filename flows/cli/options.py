@@ -25,8 +25,8 @@ Function = TypeVar("Function", bound=Callable[..., int | None])
 GROUPS = {
     "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "per", "out", "expect"),
     "What is asked": (
-        *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
-        *("examples", "elicit_on", "label_every", "label_rest", "backfill", "drop_gone", "retry_unusable"),
+        *("strategy", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
+        *("examples", "elicit_on", "label_rest", "backfill", "drop_gone", "retry_unusable"),
     ),
     "The data set": ("id_column", "text_column", "image_column"),
     "What for": ("about", "avoid", "known", "exclude", "exemplars", "target", "between", "hold_out_by", "unguided"),

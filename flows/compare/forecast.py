@@ -32,7 +32,7 @@ def _of_oracle(prepared: PreparedComparison, index: int) -> Estimate:
 
     def plan(chances: Chances) -> Iterator[Asked]:
         yield Asked(prepared.questions)
-        features = prepared.features or tuple(made_up_features(chances.found * settings.queries))
+        features = prepared.features or tuple(made_up_features(chances.named(settings.queries)))
         for batch in batches_of(features, len(prepared.examples), votes):
             cells = ((feature, example) for example in sample for feature in batch)
             labels = [Label(feature, example, voter) for feature, example in cells for voter in range(votes)]

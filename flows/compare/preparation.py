@@ -14,16 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind, same_name
+from discovery.strategies import NARROWEST
 from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
 from flows.discover.known import read_features
 from flows.discover.preparation import RUNS, Prepared
+from flows.discover.profiles import Profile
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, OutFolder, open_store
-from models import Compare, Feature, Oracle, check_ahead, digest_of
+from models import Compare, Feature, Oracle, check_ahead, digest_of, rows_save
 from models.people import RecordedVotes
 from reports.compare import COMPARISON_JSON, read_settings
 from reports.run import RunError, check_writable
@@ -168,13 +170,16 @@ class PreparedComparison:
             votes=min(self.settings.votes_of(index), MOST_VOTES),
             budget=self.settings.budget,
             seed=self.settings.seed,
-            batch=1,
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
             retry_unusable=self.settings.retry_unusable,
             replace=True,  # the folder of the comparison was looked at
         )
-        return Prepared(settings, self.dataset, self.built[index], self.store, folder, self.display, job=self.job)
+        oracle = self.built[index]
+        profile = Profile(  # the same for all oracles: people are among them
+            queries=self.settings.queries, widest=NARROWEST, labels_after=None if rows_save(oracle) else 1
+        )
+        return Prepared(settings, self.dataset, oracle, self.store, folder, self.display, job=self.job, profile=profile)
 
     def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})

@@ -93,7 +93,7 @@ class Finding:
     answer: Answer
     ballot: Ballot
     twin: EarlierTwin | None = None
-    dropped: str = ""  # why it was not labelled in full after a look; empty if it was
+    dropped: str = ""  # why it was not labelled in full: it was vetoed, or repeats another one; empty if it was
     checks: list[Answer] = field(default_factory=list)  # whether it means what another feature means
     repeats: bool = False  # it does, by words, labels and what the oracle says of the two
 

@@ -12,7 +12,7 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from discovery import LOOK_EVERY
+from flows.discover.duplicate_check import DuplicateCheck
 from flows.discover.findings import Finding, Progress, StopReason
 from flows.discover.forecast import forecast_discovery, price_of
 from flows.discover.labels_left import LabelsLeft
@@ -23,7 +23,6 @@ from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
-from flows.discover.screening import DuplicateCheck, Screening
 from flows.discover.settings import DiscoverSettings
 from flows.estimate import agreed_in_python
 from flows.oracle_specs import may_cost
@@ -74,7 +73,7 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
 def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
     prepared = replace(prepared, display=history.display)
-    name, queries = prepared.dataset.name, prepared.settings.queries
+    name, queries = prepared.dataset.name, prepared.profile.queries
     history.log(f"starts: {prepared.settings.dataset} with {prepared.settings.oracle}", plan_of(prepared))
     if left := prepared.settings.budget_left(prepared.store):
         history.display.say(left)
@@ -122,11 +121,12 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
 
 def plan_of(prepared: Prepared) -> str:
     """What the discovery is about to do."""
-    settings, compared = prepared.settings, len(prepared.compared)
-    plan = f"plan: {settings.queries} queries by {settings.strategy} on {plural(compared, 'example')}, "
+    settings, profile, compared = prepared.settings, prepared.profile, len(prepared.compared)
+    several = f" for up to {profile.features} features each" if profile.features > 1 else ""
+    plan = f"plan: {profile.queries} queries{several} by {settings.strategy} on {plural(compared, 'example')}, "
     plan += f"{plural(settings.votes, 'vote')} per label"
-    if settings.label_every:
-        plan += f", labels after every {settings.label_every} queries"
+    if profile.labels_after != 1:
+        plan += f", labels after every {profile.labels_after} queries" if profile.labels_after else ", all at the end"
     if remaining := len(prepared.remaining):
         use = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
         plan += f"; {plural(remaining, 'example')} more {use or 'left out'}"
@@ -225,7 +225,7 @@ def run_discovery(
                 return False
 
             loop = _loop(prepared, asked, *_shown(live, compare, label), affords)
-            with display.counting(settings.queries, "queries"):
+            with display.counting(prepared.profile.queries, "queries"):
                 progress = loop.run(show)
             if progress.notice:
                 display.say(progress.notice)
@@ -237,6 +237,7 @@ def run_discovery(
                 display.say(progress.message)
             outcome = Outcome(
                 settings=settings,
+                profile=prepared.profile,
                 dataset=prepared.dataset,
                 rows=prepared.rows,
                 recorded=recorded,
@@ -304,7 +305,7 @@ def _begun(prepared: Prepared, run_id: str) -> dict[str, Any]:
         "scope": prepared.scope,
         "name": prepared.dataset.name,
         "oracle": without_paths(str(prepared.oracle.identity)),
-        "queries": settings.queries,
+        "queries": prepared.profile.queries,
         "compared": len(prepared.compared),
         "compared_ids": [example.id for example in prepared.compared] if prepared.remaining else None,
         "budget_usd": None if settings.budget is None else float(settings.budget),
@@ -330,27 +331,15 @@ def _loop(
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     limits = Limits(
-        queries=settings.queries,
-        batch=settings.batch or 1,
+        queries=prepared.profile.queries,
         target_g=settings.target_g,
         nones=settings.nones,
         voters=settings.voters,
-        per_question=prepared.features_each,
+        per_question=prepared.profile.features,
         exemplars=settings.exemplars,
-        label_every=settings.label_every,
+        labels_after=prepared.profile.labels_after,
         rare=settings.rare,
     )
-    screening = None
-    if settings.look:
-        screening = Screening(
-            n=len(panel.examples),
-            labelled=prepared.labelled,
-            first=settings.look,
-            seed=settings.seed,
-            label=lambda features, rows: label(panel.part(rows), features),
-            every=settings.look_every or LOOK_EVERY,
-            rare=settings.rare,
-        )
     closeness = sentence_closeness()
     duplicates = DuplicateCheck(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     return SteeredLoop(
@@ -360,7 +349,6 @@ def _loop(
         compare=partial(compare, panel),
         label=partial(label, panel),
         closeness=closeness,
-        screening=screening,
         duplicates=duplicates,
         known=prepared.known_features,
         exclude=settings.excluded,

@@ -11,7 +11,6 @@ from flows.discover.findings import StopReason
 from flows.discover.preparation import Prepared
 from flows.estimate import (
     LIKELY,
-    SAMPLE,
     AskedShares,
     Chances,
     Discovery,
@@ -66,15 +65,14 @@ def _work(prepared: Prepared) -> Discovery:
     examples = prepared.dataset.examples
     return Discovery(
         compared=prepared.compared,
-        queries=settings.queries,
+        queries=prepared.profile.queries,
         form=prepared.make_strategy().next_questions(1)[0],
-        batch=settings.batch or 1,
-        label_every=settings.label_every,
+        labels_after=prepared.profile.labels_after,
+        widest=prepared.profile.widest if settings.strategy == "auto" else None,
         voters=settings.voters,
-        per_question=prepared.features_each,
+        per_question=prepared.profile.features,
         votes=settings.votes,
         exemplars=settings.exemplars,
-        look=min(settings.look or 0, n // 3, SAMPLE // 2),
         ask_same=bool(settings.ask_same),
         exclude=tuple(settings.excluded),
         known_features=prepared.known_features,
@@ -92,7 +90,7 @@ def expected_shares(prepared: Prepared) -> AskedShares | None:
     if prepared.settings.agree is None or not prepared.remaining:
         return None
     n = len(prepared.dataset.examples)
-    most = prepared.settings.queries * prepared.features_each + len(prepared.known)
+    most = prepared.profile.queries * prepared.profile.features + len(prepared.known)
     return AskedShares.expected(n, most, prepared.settings.promise, known=len(prepared.compared))
 
 

@@ -75,7 +75,7 @@ def about_of(text: str) -> str:
 
 
 def _of_run(path: Path) -> list[Feature]:
-    """Without those that were only looked at: they are not worth their labels."""
+    """Without those that are not labelled in full: they are not wanted, or repeat another one."""
     rows = Run(path).features.itertuples(index=False)
     return [Feature(str(row.name), str(row.definition)) for row in rows if not row.look]
 

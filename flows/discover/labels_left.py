@@ -44,7 +44,7 @@ class LabelsLeft:
         asked = pricing.unanswered(questions)
         if not asked or not progress.queries:
             return True
-        expected = made_up_features(max(1, LIKELY.found * self.prepared.features_each * len(asked)))
+        expected = made_up_features(max(1, LIKELY.named(self.prepared.profile.features * len(asked))))
         foreseen, _ = pricing.total(self._with_labels(questions, [*waiting, *expected], progress), LIKELY)
         bound = foreseen.most // foreseen.requests if foreseen.requests else 0  # at which the last request is reserved
         return foreseen.cost + bound <= left

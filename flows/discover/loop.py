@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 import numpy as np
 
@@ -21,8 +20,8 @@ from discovery import (
     interesting_and_distinct,
     same_name,
 )
+from flows.discover.duplicate_check import DuplicateCheck, LabelledFeature
 from flows.discover.findings import EarlierTwin, Finding, KnownFeature, Progress, StopReason
-from flows.discover.screening import DuplicateCheck, LabelledFeature, Screened, Screening
 from models import (
     Answer,
     Ballot,
@@ -38,19 +37,28 @@ from models import (
 from sources import Example
 
 REPEATS_IN_A_ROW = 10  # of an oracle that was told what is known: it has nothing more to say
+MOST_OVER = 2  # times as many features are asked for as the answer before held: a model that cannot name more shows it
 
 
 @dataclass(frozen=True)
 class Limits:
     queries: int
-    batch: int = 1
     target_g: float | None = None
     nones: int | None = None
     voters: int = 1  # who are asked each comparison; each answer is a query
-    per_question: int = 1  # features that an answer may hold
+    per_question: int = 1  # features that an answer may hold; after a short one fewer are asked for
     exemplars: int = 0  # that models are shown with a feature when they label
-    label_every: int | None = None  # comparisons after which what they found is labelled; by default those of a batch
+    labels_after: int | None = 1  # comparisons after which what they found is labelled; None: all at the end
     rare: float = DIFFERENCE  # share of the examples in which a feature must differ to count
+
+
+@dataclass(frozen=True)
+class NewLabels:
+    """Of features that are labelled together."""
+
+    ballots: list[Ballot]
+    repeats: dict[int, Feature]  # by place: the feature that means the same
+    stopped: OracleError | None
 
 
 class Loop:
@@ -62,7 +70,6 @@ class Loop:
         compare: Callable[[list[Compare]], Elicited],
         label: Callable[[list[Feature]], Labelled],
         closeness: Closeness | None = None,
-        screening: Screening | None = None,
         duplicates: DuplicateCheck | None = None,
         *,
         known: Sequence[Feature] = (),
@@ -77,7 +84,6 @@ class Loop:
         self._compare = compare
         self._label = label
         self._closeness = closeness
-        self._screening = screening
         self._known_features = list(known)
         self._exclude = tuple(exclude)
         self._duplicates = duplicates
@@ -85,37 +91,33 @@ class Loop:
         self._in_full: list[LabelledFeature] = []  # what new features may repeat
         self._open: list[tuple[Comparison, Answer]] = []  # answers that are not learned yet
         self._asked_since = 0  # comparisons since the last labels
+        self._most = limits.per_question  # features that the next question asks for
         self.progress = Progress()
 
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
-        """`on_round` hears of every batch of answers, with the features that were labelled since."""
-        progress, round_ = self.progress, self._limits.label_every or self._limits.batch
+        """`on_round` hears of every answer, or those of all voters, with the features that were labelled since."""
+        progress = self.progress
         self._start()
         while True:
             reason = progress.stopped or self._reason_to_stop()
-            comparisons = [] if reason else self._next_questions(self._next_size())
-            questions = self._put(comparisons)
-            if questions and not self._affords([question for _, question in questions], self._unlabelled()):
+            comparison = None if reason else self._next_question()
+            questions = [] if comparison is None else self._put(comparison)
+            if questions and not self._affords(questions, self._unlabelled()):
                 reason = progress.stopped = StopReason.BUDGET
                 questions = []
             if not questions and not self._open:
                 break
-            if questions:
-                self._ask(questions)
-            ends = not questions or self._asked_since >= round_ or progress.stopped or self._reason_to_stop()
+            if comparison is not None and questions:
+                self._ask(comparison, questions)
+            round_ends = self._limits.labels_after is not None and self._asked_since >= self._limits.labels_after
+            ends = not questions or round_ends or progress.stopped or self._reason_to_stop()
             on_round(progress, self._label_and_learn() if ends else [])
         progress.stopped = reason or StopReason.EXHAUSTED
         progress.unresolved = self._strategy.unresolved
         return progress
 
-    def _next_size(self) -> int:
-        """Comparisons to ask at a time: a batch, and no more than are left, or than the round has room for."""
-        left, room = self._limits.queries - self.progress.queries, self._limits.label_every
-        most = ceil(left / self._limits.voters)
-        return min(self._limits.batch, most, room - self._asked_since if room else most)
-
-    def _next_questions(self, k: int) -> list[Comparison]:
-        return self._strategy.next_questions(k)
+    def _next_question(self) -> Comparison | None:
+        return next(iter(self._strategy.next_questions(1)), None)
 
     def _reason_to_stop(self) -> StopReason | None:
         progress, limits = self.progress, self._limits
@@ -150,35 +152,35 @@ class Loop:
         self.progress.g_known = self._g()
         self.progress.unresolved = self._strategy.unresolved
 
-    def _put(self, comparisons: Sequence[Comparison]) -> list[tuple[Comparison, Compare]]:
+    def _put(self, comparison: Comparison) -> list[Compare]:
         """A question for every voter, as far as questions are left."""
-        asked = [(comparison, voter) for comparison in comparisons for voter in range(self._limits.voters)]
         waiting = [feature.name for feature in self._unlabelled()]
-        left = self._limits.queries - self.progress.queries
-        return [(comparison, self._question(comparison, voter, waiting)) for comparison, voter in asked[:left]]
+        voters = range(min(self._limits.voters, self._limits.queries - self.progress.queries))
+        return [self._question(comparison, voter, waiting) for voter in voters]
 
-    def _ask(self, asked: list[tuple[Comparison, Compare]]) -> None:
+    def _ask(self, comparison: Comparison, questions: list[Compare]) -> None:
         """The answers wait to be learned in the order of the questions, however they came in."""
         progress = self.progress
-        elicited = self._compare([question for _, question in asked])
+        elicited = self._compare(questions)
         if isinstance(elicited.stopped, OracleUnavailable) and not progress.queries and not any(elicited.answers):
             raise elicited.stopped  # it never answered: nothing was found that could be written
         progress.stop(elicited.stopped)
-        self._asked_since += ceil(len(asked) / self._limits.voters)
-        for (comparison, _), answer in zip(asked, elicited.answers, strict=True):
-            if answer is not None:
-                self._open.append((comparison, answer))
-                self._tell_of(comparison, answer)
-                progress.queries += 1
-                progress.asked.append((comparison, answer))
-                progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
-                progress.repeats_in_a_row = progress.repeats_in_a_row + 1 if _only_repeats(answer) else 0
+        self._asked_since += 1
+        for answer in filter(None, elicited.answers):
+            before = len(self._unlabelled())
+            self._open.append((comparison, answer))
+            self._hear(comparison, full=len(self._unlabelled()) - before >= questions[0].most)
+            self._most = min(self._limits.per_question, max(MOST_OVER * len(answer.features), self._most // 2, 1))
+            progress.queries += 1
+            progress.asked.append((comparison, answer))
+            progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
+            progress.repeats_in_a_row = progress.repeats_in_a_row + 1 if _only_repeats(answer) else 0
         progress.waiting = len(self._unlabelled())
 
-    def _tell_of(self, comparison: Comparison, answer: Answer) -> None:
-        """Where the next question is chosen before labels are known, the strategy hears of the answer at least."""
-        if self._limits.label_every is not None and isinstance(self._strategy, HearsAnswers):
-            self._strategy.hear(comparison, len(answer.features))
+    def _hear(self, comparison: Comparison, *, full: bool) -> None:
+        """Before its features have labels; `full` says whether as many new ones were named as were asked for."""
+        if isinstance(self._strategy, HearsAnswers):
+            self._strategy.hear(comparison, full=full)
 
     def _unlabelled(self) -> list[Feature]:
         return self._unknown(feature for _, answer in self._open for feature in self._named(answer))
@@ -192,25 +194,13 @@ class Loop:
         self.progress.unresolved = self._strategy.unresolved
         return found
 
-    def _labelled(self, new: list[Feature]) -> Screened:
+    def _labelled(self, new: list[Feature]) -> NewLabels:
         if not new:
-            return Screened([])
-        if self._screening is None:
-            labelled = self._label(new)
-            found = Screened(labelled.ballots, stopped=labelled.stopped)
-        else:
-            known = [
-                (finding.feature.name, finding.labels)
-                for finding in self.progress.known
-                if not finding.dropped and finding.consistent
-            ]
-            before = self.progress.queries - len(self._open)
-            found = self._screening.of(new, known, before, self._same)
-        if found.stopped is None:
-            places = [place for place in range(len(new)) if place not in found.dropped]
-            repeated, found.stopped = self._same([found.ballots[place] for place in places])
-            found.repeats |= {places[at]: other for at, other in repeated.items()}
-        return found
+            return NewLabels([], {}, None)
+        labelled = self._label(new)
+        if labelled.stopped is not None:
+            return NewLabels(labelled.ballots, {}, labelled.stopped)
+        return NewLabels(labelled.ballots, *self._same(labelled.ballots))
 
     def _same(self, ballots: list[Ballot]) -> tuple[dict[int, Feature], OracleError | None]:
         if self._duplicates is None or not ballots:
@@ -231,7 +221,7 @@ class Loop:
             without=tuple(self._examples[row] for row in comparison.without),
             known=tuple(known) if comparison.other_than_known else (),
             voter=voter,
-            most=self._limits.per_question,
+            most=self._most,
             exclude=self._exclude,
         )
 
@@ -259,7 +249,7 @@ class Loop:
     def _is_excluded(self, name: str) -> bool:
         return any(same_name(name, other) for other in self._exclude)
 
-    def _learn(self, comparison: Comparison, answer: Answer, labelled: Screened) -> list[Finding]:
+    def _learn(self, comparison: Comparison, answer: Answer, labelled: NewLabels) -> list[Finding]:
         """Those of the answer's features that are new."""
         progress = self.progress
         named: dict[str, KnownFeature | Finding] = {}
@@ -273,7 +263,7 @@ class Loop:
             if finding is None:
                 new.append(finding := self._finding(comparison, answer, feature, labelled))
                 progress.findings.append(new[-1])
-                if not (new[-1].dropped or new[-1].repeats):
+                if not new[-1].repeats:
                     self._remember(new[-1].ballot)
             learned = self._earlier(finding) or finding
             named[learned.feature.name] = learned
@@ -301,14 +291,14 @@ class Loop:
     def _g(self) -> float:
         return g(np.stack([finding.labels for finding in self.progress.known]), len(self._examples))
 
-    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: Screened) -> Finding:
+    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: NewLabels) -> Finding:
         same = (place for place, ballot in enumerate(labelled.ballots) if same_name(ballot.feature.name, feature.name))
         place = next(same)
         ballot = labelled.ballots[place]
         names = [finding.feature.name for finding in self.progress.known]
         labels = [finding.labels for finding in self.progress.known]
         checks = self._duplicates.answers.pop(ballot.feature, []) if self._duplicates else []
-        finding = Finding(ballot.feature, comparison, answer, ballot, None, labelled.dropped.get(place, ""), checks)
+        finding = Finding(ballot.feature, comparison, answer, ballot, checks=checks)
         if (repeated := labelled.repeats.get(place)) is not None:
             finding.twin, finding.repeats = EarlierTwin("same", repeated.name), True
         elif twin := find_twin(feature.name, ballot.labels, names, labels, self._closeness):

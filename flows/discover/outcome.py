@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discovery import (
-    LOOK_ERROR,
     UNKNOWN,
     Comparison,
     Kind,
@@ -26,6 +25,7 @@ from discovery import (
 )
 from flows.discover.findings import Finding, KnownFeature, Progress, StopReason
 from flows.discover.known import KnownFeatureInput
+from flows.discover.profiles import Profile
 from flows.discover.remaining import PredictedRemaining
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
@@ -41,7 +41,6 @@ from reports.run import (
     PerQuestion,
     RunSummary,
     SameFeatures,
-    ScreenedOnly,
     SkippedExample,
     SteeredBy,
     TargetScore,
@@ -63,6 +62,7 @@ VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
 @dataclass(frozen=True)
 class Outcome:
     settings: DiscoverSettings
+    profile: Profile
     dataset: Dataset
     rows: list[int]  # the examples that were compared
     recorded: Recorded | RecordedCrowd
@@ -181,7 +181,7 @@ class Outcome:
             fields["given"] = self._known_part()
         if self.steered:
             fields["steered"] = list(self.steered)
-        if (settings.per_question or 1) > 1:
+        if self.profile.features > 1:
             fields["per_question"] = self._per_question()
         if settings.ask_same:
             fields["same"] = SameFeatures(
@@ -189,13 +189,11 @@ class Outcome:
                 usd=sum(answer.own_cost for finding in progress.findings for answer in finding.checks) / MICRO,
                 features=sum(finding.repeats for finding in progress.findings),
             )
-        if settings.look:
-            fields["looked_at"] = self._looked_at()
         if settings.voters > 1:
             fields["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
             fields["people"] = self._asked_of_people(self.recorded.asked)
-        uniform = settings.strategy == "adaptive-triple" and not settings.ask and settings.voters == 1
+        uniform = settings.strategy == "adaptive-triple" and settings.voters == 1
         if progress.stopped is StopReason.NONES and uniform:
             share = none_bound(progress.nones_in_a_row)
             fields["nones_prove"] = (
@@ -239,7 +237,7 @@ class Outcome:
     def _per_question(self) -> PerQuestion:
         answers = [answer for _, answer in self.progress.asked]
         return PerQuestion(
-            most=self.settings.per_question or 1,
+            most=self.profile.features,
             named=sum(len(answer.features) for answer in answers),
             features=round(len(self.progress.findings) / max(len(answers), 1), 3),
         )
@@ -256,18 +254,6 @@ class Outcome:
             g=self.progress.g_known,
             labels_from={known.feature.name: known.source or "oracle" for known in self.known},
             **({"by": by} if (by := {known.feature.name: known.by for known in features if known.by}) else {}),
-        )
-
-    def _looked_at(self) -> ScreenedOnly:
-        dropped = [finding for finding in self.progress.findings if finding.dropped]
-        asked = sum(
-            int((finding.ballot.yes + finding.ballot.no + finding.ballot.abstained > 0).sum()) for finding in dropped
-        )
-        return ScreenedOnly(
-            first=self.settings.look or 0,
-            error=LOOK_ERROR,
-            features=len(dropped),
-            labels_saved=len(dropped) * (len(self.dataset.examples) if self.remaining else len(self.rows)) - asked,
         )
 
     def answers(self) -> Iterator[dict[str, Any]]:
@@ -327,7 +313,7 @@ class Outcome:
         return everywhere
 
     def _against_truth(self, truth: Labels) -> TruthScore:
-        """Of the features that are labelled in full: one that was only looked at may show no example that has it."""
+        """Of the features that are labelled in full."""
         found = [
             labels
             for finding, labels in zip(self.progress.known, self._all_labels(), strict=True)

@@ -13,6 +13,7 @@ import numpy as np
 from discovery import Comparison, Strategy, StrategyError
 from discovery.strategies import Listed, Targeted
 from flows.discover.known import KnownFeatureInput, KnownLabels, digest_of_known, read_known
+from flows.discover.profiles import CROWD, Profile, usual_profile
 from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.errors import UsageError
@@ -44,6 +45,7 @@ class Prepared:
     chosen_rows: Sequence[int] | None = None  # of the examples that are compared, in place of a random subset
     known: tuple[KnownFeatureInput, ...] = ()  # the features to start with
     job: Job | None = None  # whose budget counts: of a comparison, in place of its own
+    profile: Profile = CROWD
 
     @property
     def kind(self) -> str:
@@ -61,7 +63,8 @@ class Prepared:
     @cached_property
     def folder(self) -> Path:
         """The run folder, by default named after the scope: connect the oracle first."""
-        scope = f"{self.scope[:8]}{self.settings.limits}"
+        usual = usual_profile(self.settings.strategy, self.settings.oracle, self.oracle, self.compared)
+        scope = f"{self.scope[:8]}{self.settings.limits(usual.queries)}"
         return self.out or RUNS / f"{self.dataset.name}-{self.oracle.identity.kind}-{scope}"
 
     def check_folder(self) -> None:
@@ -100,8 +103,8 @@ class Prepared:
         for name in (*DECIDING, "known"):
             if (had := before.get(name)) != chosen[name]:
                 return f"without {name.replace('_', '-')}" if had is None else f"with {name.replace('_', '-')} {had}"
-        if earlier.queries > self.settings.queries:
-            return f"with {earlier.queries} queries, and this one asks {self.settings.queries}"
+        if earlier.queries > self.profile.queries:
+            return f"with {earlier.queries} queries, and this one asks {self.profile.queries}"
         for name in ("target_g", "nones"):
             if chosen[name] not in (None, before.get(name)):
                 return f"without --{name.replace('_', '-')} {chosen[name]}"
@@ -147,18 +150,13 @@ class Prepared:
         settings = self.settings
         return len(self.dataset.examples if settings.label_rest or settings.agree is not None else self.compared)
 
-    @property
-    def features_each(self) -> int:
-        """That an answer may hold."""
-        return self.settings.per_question or 1
-
     def make_strategy(self) -> Strategy:
         """Raises StrategyError where that is impossible."""
         if (recorded := self._recorded_comparisons()) is not None:
-            if self.settings.strategy != "auto" or self.settings.ask is not None or self.target is not None:
-                raise StrategyError("recorded comparisons cannot be chosen: leave out --strategy, --ask and a target")
+            if self.settings.strategy != "auto" or self.target is not None:
+                raise StrategyError("recorded comparisons cannot be chosen: leave out --strategy and a target")
             return Listed(recorded, beyond=bool(self.settings.beyond))
-        strategy = self.settings.make_strategy(len(self.rows))
+        strategy = self.settings.make_strategy(len(self.rows), self.profile)
         if self.target is None or self.settings.unguided:
             return strategy
         return Targeted(strategy, self.target.outputs(self.rows), np.random.default_rng([self.settings.seed, 1]))
@@ -199,6 +197,7 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
         cheap=_build(settings.cheap, settings, dataset, store, probes) if settings.cheap is not None else None,
         # labels that are asked again for a change (they have a purpose) need nothing that was given
         known=() if purpose else _known(settings, dataset, target, display),
+        profile=settings.profile(oracle, dataset.examples),
     )
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()

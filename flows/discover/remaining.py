@@ -45,7 +45,7 @@ def label_rest(
         return []
     every = [
         Ballot.empty(finding.feature, len(remaining)) for finding in progress.known
-    ]  # those only looked at stay empty
+    ]  # those that are not wanted stay empty
     ballots = [ballot for ballot, finding in zip(every, progress.known, strict=True) if not finding.dropped]
     step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
     with prepared.display.counting(len(remaining), "other examples labelled"):
@@ -96,7 +96,7 @@ def predict_remaining(
     on_answer: Callable[[Answer], None] = lambda _: None,
 ) -> tuple[list[Ballot], PredictedRemaining | None]:
     """The ballots of what was asked, and what was predicted; None where something ended it first, which
-    `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
+    `progress.message` then says. What was compared is learned from; features that are dropped stay as they are.
     `first` is a cheaper oracle that answers everything first."""
     ballots = [Ballot.empty(finding.feature, len(prepared.remaining)) for finding in progress.known]
     if prepared.remaining:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from discovery import DIFFERENCE, FIRST_LOOK, LOOK_EVERY, Strategy, StrategyError
-from flows.errors import UsageError
+from discovery import DIFFERENCE, Strategy
+from flows.discover.profiles import LABELS_FOR_A_TARGET, Profile, usual_profile
 from flows.oracle_specs import OracleSpec, deciding, with_brief
 from flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
-from models import MOST_EXEMPLARS, Oracle, digest_of
+from models import MOST_EXEMPLARS, Oracle, digest_of, rows_save
 
 if TYPE_CHECKING:
-    from sources import Dataset
+    from collections.abc import Sequence
 
+    from sources import Dataset, Example
+
+CHOSEN_WITHOUT_LABELS = ("auto", "random-triple", "tagging")  # strategies that need none, or hardly
 LARGE = 5_000  # examples, above which only a subset is compared, and others are labelled on request only
 SUBSET = 2_000
 WORKING_SET = 120  # examples that are compared where labels of an example cost less together: docs/discover.md
-OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta")
+OF_THE_STRATEGY = ("beyond", "theta", "degree", "delta")
 DECIDING = (
-    *("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY),
+    *("strategy", "votes", "voters", "seed", "elicit_on", *OF_THE_STRATEGY),
     *("target", "between", "hold_out_by", "unguided", "exclude", "exemplars"),
-    *("per_question", "look", "look_every", "ask_same", "label_every", "rare"),
+    *("ask_same", "rare"),
 )
-PER_QUESTION = 3  # features that a model is asked for at a time
-# Questions whose features are labelled together, and features that fit one request: docs/discover.md has the reckoning.
-LABEL_EVERY, FEATURES_TOGETHER = 20, 60
-MODELS = ("openai", "vlm", "contrastive")
-TAKE_TIME = ("openai", "vlm")  # models whose labels cost money or time enough for a look to save some
+TAKE_TIME = ("openai", "vlm")  # models of which one more question about two features costs little beside labels
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -41,44 +41,17 @@ class DiscoverSettings(PredictingSettings):
         "openai:MODEL, vlm:MODEL, human[:QUEUE] or simulated[:CROWD]; parameters after a ?"
     )
     strategy: StrategyName = Field("auto", description="how the next questions are chosen")
-    queries: int = Field(35, ge=1, description="comparisons to ask at most")
+    queries: int | None = Field(
+        None,
+        ge=1,
+        description="comparisons to ask at most (default: 35; with auto and a model paid by the token 12, 24 of short "
+        "texts)",
+    )
     voters: int = Field(1, ge=1, le=99, description="independent voters asked each comparison; each is a query")
-    batch: int | None = Field(
-        None,
-        ge=1,
-        le=1000,
-        description="comparisons asked at a time, whose features are labelled before the next (default: 1)",
-    )
-    label_every: int | None = Field(
-        None,
-        ge=1,
-        le=1000,
-        description="auto: label the features of so many comparisons together; until then comparisons are told the "
-        f"names found (default: {LABEL_EVERY} with a model paid by the token and no --batch, else those of a batch)",
-    )
-    per_question: int | None = Field(
-        None,
-        ge=1,
-        le=10,
-        description=f"features that an answer may hold (default: {PER_QUESTION} with the strategy auto and a model, "
-        "otherwise 1)",
-    )
-    look: int | None = Field(
-        None,
-        ge=0,
-        description="examples on which a new feature is labelled first, and not in full if it surely will not count; "
-        f"0 for no look (default: {FIRST_LOOK} with auto where openai or vlm labels without people, else 0)",
-    )
-    look_every: int | None = Field(
-        None,
-        ge=1,
-        description="examples from one look at a new feature to the next, more where many were seen (default: "
-        f"{LOOK_EVERY})",
-    )
     ask_same: bool | None = Field(
         None,
-        description="ask whether a new feature means the same as a known one where that is in doubt, and do not label "
-        "it in full if so (default: with auto where openai or vlm labels without people)",
+        description="ask whether a new feature means the same as a known one where that is in doubt (default: with "
+        "auto where openai or vlm labels without people)",
     )
     rare: float = Field(
         DIFFERENCE,
@@ -90,10 +63,7 @@ class DiscoverSettings(PredictingSettings):
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
     beyond: bool | None = Field(
-        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair on request)"
-    )
-    ask: Literal["left-right", "two-of-three"] | None = Field(
-        None, description="put comparisons as left-right questions, or a pair as two two-of-three questions"
+        None, description="adaptive-triple, adaptive-pair: go on when nothing is unresolved, as auto does"
     )
     theta: int | None = Field(None, ge=1, description="adaptive-hybrid: questions in vain before a feature is left")
     degree: int | None = Field(None, ge=2, description="adaptive-hybrid: features right below a feature, at most")
@@ -160,53 +130,30 @@ class DiscoverSettings(PredictingSettings):
 
     def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
         """With the defaults filled in that depend on who is asked, on the number of examples, and on whether labels of
-        one example cost less when they are asked together. Strategies of the paper ask and compare as the paper does,
-        and a target is learned from all examples."""
-        chosen: dict[str, Any] = {"per_question": self._features_per_question()} | self._looks()
-        chosen["ask_same"] = self._saves_by_asking if self.ask_same is None else self.ask_same
-        aimed = self.target is not None or self.between is not None
-        together = rows_save and self.strategy == "auto"
-        chosen |= {"batch": self.batch or 1, "label_every": self._label_every(chosen["per_question"], together)}
-        if self.elicit_on is None and together and not aimed and n > WORKING_SET:
+        one example cost less when they are asked together. Strategies of the paper compare as the paper does, and a
+        target is learned from all examples."""
+        chosen: dict[str, Any] = {"ask_same": self._may_ask_same if self.ask_same is None else self.ask_same}
+        if self.elicit_on is None and rows_save and self.strategy == "auto" and not self.is_aimed and n > WORKING_SET:
             chosen |= {"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE}
         elif self.elicit_on is None and n > LARGE:
             chosen["elicit_on"] = SUBSET
         return self.model_copy(update=chosen)
 
-    def _features_per_question(self) -> int:
-        asked = OracleSpec.parse(self.oracle).kind
-        if asked == "human" and (self.per_question or 1) > 1:
-            raise UsageError(
-                f"--per-question {self.per_question} is for models: people are asked for one feature at a time"
-            )
-        return self.per_question or (PER_QUESTION if self.strategy == "auto" and asked in MODELS else 1)
+    def profile(self, oracle: Oracle, examples: Sequence[Example]) -> Profile:
+        """What is asked: the usual, with what these settings say. All labels come at the end where those of one example
+        cost less together, unless they decide what is asked next or when it stops."""
+        usual = usual_profile(self.strategy, self.oracle, oracle, examples)
+        together = self.strategy in CHOSEN_WITHOUT_LABELS and rows_save(oracle)
+        if self.is_aimed or self.target_g is not None:
+            labels_after: int | None = LABELS_FOR_A_TARGET if together else 1
+        else:
+            labels_after = None if together else usual.labels_after
+        return replace(usual, queries=self.queries or usual.queries, labels_after=labels_after)
 
-    def _label_every(self, features: int, together: bool) -> int | None:
-        """None for the questions of a batch. `together`: labels of an example cost less when they are asked together.
-        Whoever says how many are asked at a time has them labelled before the next, and so has a crowd with people."""
-        batch = self.batch or 1
-        if self.label_every is None:
-            chosen = min(LABEL_EVERY, max(1, FEATURES_TOGETHER // features))
-            people = OracleSpec.parse(self.oracle).kind not in MODELS or self.asks_people
-            return chosen if together and self.batch is None and chosen > 1 and not people else None
-        if self.label_every < batch:
-            raise UsageError(
-                f"--label-every {self.label_every} is less than --batch {batch}: what is asked at a time is labelled "
-                f"together, so give {batch} or more"
-            )
-        if self.label_every > batch and self.strategy != "auto":
-            raise UsageError(
-                f"--label-every {self.label_every} is for the strategy auto: give {batch} with {self.strategy}, which "
-                "chooses by labels alone"
-            )
-        return self.label_every if self.label_every > batch else None
-
-    def _looks(self) -> dict[str, int | None]:
-        """Every look is another wait: none by default where people or a provider's batch label."""
-        look = (FIRST_LOOK if self._saves_by_asking else 0) if self.look is None else self.look
-        if self.look_every and not look:
-            raise UsageError(f"--look-every {self.look_every} is for looks: give --look {FIRST_LOOK} too")
-        return {"look": look, "look_every": self.look_every or LOOK_EVERY if look else None}
+    @property
+    def is_aimed(self) -> bool:
+        """At features that predict something."""
+        return self.target is not None or self.between is not None
 
     @property
     def asks_people(self) -> bool:
@@ -214,26 +161,21 @@ class DiscoverSettings(PredictingSettings):
         return self.escalate is not None or self.spot_check is not None
 
     @property
-    def _saves_by_asking(self) -> bool:
-        """Whether one more question before all labels of a feature costs less than it may save, and no long wait."""
+    def _may_ask_same(self) -> bool:
+        """Whether one more question about two features costs little beside their labels, and no long wait."""
         waits = self.asks_people or self.provider_batch
         labels = OracleSpec.parse(self.labeller or self.oracle).kind
         return self.strategy == "auto" and labels in TAKE_TIME and not waits
 
-    def make_strategy(self, n: int) -> Strategy:
+    def make_strategy(self, n: int, profile: Profile) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""
         from discovery.strategies import make_strategy
 
-        if self.ask is not None and self.voters > 1:
-            raise StrategyError(f"--voters {self.voters} and --ask {self.ask} do not go together: leave one out")
         options = {name: getattr(self, name) for name in ("beyond", "theta", "degree", "delta")}
         options = {name: value for name, value in options.items() if value is not None}
-        if self.strategy == "auto" and (self.per_question or 1) > 1:
-            options["most"] = self.per_question
         if self.strategy == "auto":
-            options["difference"] = self.rare
-        rng = np.random.default_rng(self.seed)
-        return make_strategy(self.strategy, n, rng, batch=self.batch or 1, ask=self.ask, **options)
+            options |= {"most": profile.features, "widest": profile.widest}
+        return make_strategy(self.strategy, n, np.random.default_rng(self.seed), **options)
 
     @property
     def excluded(self) -> tuple[str, ...]:
@@ -253,11 +195,12 @@ class DiscoverSettings(PredictingSettings):
     def _deciding(self) -> dict[str, Any]:
         return self.model_dump(mode="json", include=set(DECIDING))
 
-    @property
-    def limits(self) -> str:
-        """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
+    def limits(self, usual_queries: int) -> str:
+        """What distinguishes the default folders of runs that go to different lengths; empty for the usual length."""
         lengths = {"queries", "target_g", "nones", "label_rest", "agree", "uncertified"}
         changed = self.model_dump(include=lengths, exclude_defaults=True)
+        if changed.get("queries") == usual_queries:
+            del changed["queries"]
         words = (name if value is True else f"{name}-{value}" for name, value in changed.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)
 

@@ -156,7 +156,7 @@ def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT
         table = read_table(table_folder(settings.table, writable=False).path)
         examples, _ = sample_of(settings, table, oracle)
         limits = limits_of(settings, oracle)
-        work = Discovery(examples, limits.queries, batch=limits.batch, votes=settings.votes)
+        work = Discovery(examples, limits.queries, labels_after=limits.labels_after, votes=settings.votes)
         estimated = Pricing(oracle, Measuring(examples)).estimate(work.plan)
     return replace(
         estimated,

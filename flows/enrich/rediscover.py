@@ -117,7 +117,7 @@ def rediscover_with(
 
 
 def limits_of(settings: RediscoverSettings, oracle: Oracle) -> Limits:
-    return Limits(settings.queries, TOGETHER if rows_save(oracle) else 1)
+    return Limits(settings.queries, labels_after=TOGETHER if rows_save(oracle) else 1)
 
 
 def sample_of(

@@ -56,7 +56,7 @@ class HitTerms:
     locale: str | None = None
     qualifications: tuple[str, ...] = ()  # types of your own that a worker must have
     title: str = "Look at examples and say what they have"
-    description: str = "Mark the examples that have a feature, or name what two of three share."
+    description: str = "Mark the examples that have a feature, or name what some of three share."
     keywords: str = "images, labelling, categorisation"
 
     def __post_init__(self) -> None:

@@ -157,8 +157,6 @@ def _tagging_settings(run: Run, dataset: str | None, budget: Decimal | None) -> 
     asked = run.summary.settings
     wanted = {
         "strategy": "tagging",
-        "batch": asked.get("label_every") or asked.get("batch") or 1,  # labels as seldom as in the run
-        "label_every": None,
         "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary.dataset.compared)),
         "out": str(run.folder / "tagging"),
         "budget": budget,

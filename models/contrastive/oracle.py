@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Kind, differs_clearly
+from discovery import UNKNOWN, Kind, differs_clearly, possible_counts
 from models.contrastive.domain import Domain
 from models.contrastive.embeddings import Embedder, Embeddings
 from models.contrastive.onnx_tower import NameVectors, TowerEmbedder, find_tower, is_tower, vectors_name
@@ -61,8 +61,9 @@ def patterns_of(question: Compare) -> Patterns:
     shown, without = len(question.examples), len(question.without)
     if question.kind is Kind.LEFT_RIGHT:
         return np.array([[True] * shown + [False] * without])
-    having = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1, Kind.TAG: shown}[question.kind]
-    return np.array([[place in chosen for place in range(shown)] for chosen in combinations(range(shown), having)])
+    counts = possible_counts(question.kind, shown)
+    sets = (chosen for count in counts for chosen in combinations(range(shown), count))
+    return np.array([[place in chosen for place in range(shown)] for chosen in sets])
 
 
 def best_fit(logits: NDArray[np.float64], patterns: Patterns, allowed: NDArray[np.bool_]) -> Fit | None:
@@ -89,6 +90,21 @@ def best_between(logits: NDArray[np.float64], first: int, allowed: NDArray[np.bo
         return None
     shown = np.flatnonzero(has[:, phrase])
     return Fit(phrase, float(likely[shown, phrase].mean()), tuple(shown.tolist()))
+
+
+def best_shared(logits: NDArray[np.float64], counts: range, allowed: NDArray[np.bool_]) -> Fit | None:
+    """The phrase that most probably holds for one of so many examples, whichever they are; None if none seems to."""
+    likely = np.exp(-np.logaddexp(0.0, -logits))
+    chances = np.eye(1, len(likely) + 1).T @ np.ones((1, likely.shape[1]))  # of each count, after no example
+    for row in likely:
+        chances = chances * (1 - row) + np.vstack([np.zeros_like(row), chances[:-1] * row])
+    has = likely > 0.5
+    fits = allowed & np.isin(has.sum(axis=0), counts)
+    probability = np.where(fits, chances[counts.start : counts.stop].sum(axis=0), -np.inf)
+    if not fits.any():
+        return None
+    phrase = int(probability.argmax())
+    return Fit(phrase, float(probability[phrase]), tuple(np.flatnonzero(has[:, phrase]).tolist()))
 
 
 LogOdds = NDArray[np.float64]  # a row per example, a column per prompt
@@ -303,10 +319,12 @@ class ContrastiveOracle:
             allowed = self._allowed(phrases, (*question.known, *question.exclude, *(new.feature.name for new in named)))
             if question.kind is Kind.GROUPS:
                 fit = best_between(odds, len(question.examples), allowed)
+            elif question.kind is Kind.SHARED:
+                fit = best_shared(odds, possible_counts(question.kind, len(shown)), allowed)
             else:
                 fit = best_fit(odds, patterns_of(question), allowed)
             if fit is None:
-                nothing = "no phrase differs clearly between the groups"
+                nothing = "no phrase differs clearly between the examples"
                 seen.append(nothing if allowed.any() else "every phrase of the vocabulary is known or not wanted")
                 break
             seen.append(f"{prompts[fit.phrase]}: {fit.probability:.4f}")

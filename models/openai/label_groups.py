@@ -26,9 +26,9 @@ def shown_with(labels: Iterable[Label]) -> Shown:
 
 Row = dict[Feature, Label]  # labels of one example and one voter
 RowKey = tuple[int, str, int]  # the voter, the example, and which time that a label of both is repeated
-# Of one example in one request, a text or a picture: more are split evenly. A picture costs as much as hundreds of
-# features; a strict schema of more than 100 keys is refused by some servers.
-ROW_FEATURES, PICTURE_FEATURES = 60, 100
+# Of one example in one request: more are split evenly. A picture costs as much as hundreds of features; a strict schema
+# of more than 100 keys is refused by some servers.
+ROW_FEATURES = 96
 PICTURE_LABELS = 20  # in one request with several pictures
 TEXTS, TEXT_CHARS = 25, 6_000  # in one request with several texts
 
@@ -70,15 +70,16 @@ class LabelBlocks:
         return released
 
     def _released(self, *, partial: bool, waiting: str | None) -> list[list[Label]]:
-        alike: dict[tuple[int, int, int, frozenset[Feature], Shown], list[RowKey]] = {}
+        alike: dict[tuple[int, int, frozenset[Feature], Shown], list[RowKey]] = {}
         for key, row in self._rows.items():
             voter, digest, time = key
             if digest != waiting:
-                shape = (voter, time, self._most_features(row), frozenset(row), shown_with(row.values()))
+                shape = (voter, time, frozenset(row), shown_with(row.values()))
                 alike.setdefault(shape, []).append(key)
         released = []
-        for (voter, _, most, features, shown), arrived in alike.items():
+        for (voter, _, features, shown), arrived in alike.items():
             keys = sorted(arrived, key=_place_for(voter)) if voter else arrived
+            most = self._row or ROW_FEATURES
             if shown:
                 most = max(1, min(most, PICTURE_LABELS // max(map(len, shown))))
             ordered = sorted(features, key=lambda feature: (feature.name, feature.definition))
@@ -106,10 +107,6 @@ class LabelBlocks:
                 block, chars = [], 0
         if block:
             yield block, False
-
-    def _most_features(self, row: Row) -> int:
-        picture = next(iter(row.values())).example.image is not None
-        return self._row or (PICTURE_FEATURES if picture else ROW_FEATURES)
 
     def _most_examples(self, features: int, *, picture: bool) -> int:
         if self._alone or (features > 1 and not self._matrix):

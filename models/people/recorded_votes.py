@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from discovery import Kind
+from discovery import Kind, possible_counts
 from models.oracle import (
     Answer,
     Choose,
@@ -34,7 +34,8 @@ from sources import Example
 COMPARISON_COLUMNS = ("question", "left", "right", "answer")
 BETWEEN = "|"
 NO_COMPARISON = "not in the table of recorded comparisons"
-SIDES = {Kind.TWO_OF_THREE: (2, 1), Kind.PAIR: (1, 1), Kind.ONE_OF_THREE: (1, 2), Kind.TAG: (1, 0)}
+SHOWN = {Kind.TWO_OF_THREE: 3, Kind.ONE_OR_TWO: 3, Kind.PAIR: 2, Kind.ONE_OF_THREE: 3, Kind.TAG: 1}  # examples
+FEWEST_SHARED = 3  # examples of a question that shows any number
 GIVEN_SIDES = (Kind.LEFT_RIGHT, Kind.GROUPS)  # the question itself says which example is on which side
 Place = tuple[str, tuple[str, ...], tuple[str, ...]]  # what identifies a question: kind, examples, and those opposite
 
@@ -113,20 +114,25 @@ def _place(kind: Kind, left: Iterable[str], right: Iterable[str]) -> Place:
 
 
 def _row(cells: Mapping[str, str]) -> RecordedComparison:
-    kinds = (*SIDES, *GIVEN_SIDES)
+    kinds = (*SHOWN, Kind.SHARED, *GIVEN_SIDES)
     kind = next((kind for kind in kinds if kind.value == cells["question"]), None)
     if kind is None:
         raise ValueError(f"question {cells['question']!r}: write one of {', '.join(kind.value for kind in kinds)}")
     left, right = (tuple(filter(None, map(str.strip, cells[side].split(BETWEEN)))) for side in ("left", "right"))
-    wanted, sizes = SIDES.get(kind), (len(left), len(right))
-    if wanted is None:
+    having, given = len(left), len(left) + len(right)
+    if kind in GIVEN_SIDES:
         if not left or not right:
             raise ValueError(f"a {kind.value} question needs examples in left and in right")
-    elif (sum(sizes) != sum(wanted)) if not cells["answer"] else sizes != wanted:
-        raise ValueError(
-            f"a {kind.value} question has {wanted[0]} in left and {wanted[1]} in right, not {sizes[0]} and {sizes[1]}: "
-            f"separate examples by {BETWEEN}"
-        )
+    else:
+        asked = SHOWN.get(kind, max(given, FEWEST_SHARED))
+        counts = possible_counts(kind, asked)
+        if given != asked or (cells["answer"] and having not in counts):
+            least, most = counts[0], counts[-1]
+            sides = (str(least), str(asked - least)) if least == most else (f"{least} to {most}", "the others")
+            raise ValueError(
+                f"a {kind.value} question has {sides[0]} in left and {sides[1]} in right, not {having} and "
+                f"{given - having}: separate examples by {BETWEEN}"
+            )
     feature = Feature(cells["answer"], cells["definition"]) if cells["answer"] else None
     return RecordedComparison(kind, left, right, feature, cells["worker"] or "somebody")
 

@@ -94,6 +94,16 @@ COMPARISONS: dict[Kind, tuple[str, ...]] = {
         "Look at three examples. Find something that is true of two of them but not of the remaining one.",
         "Among three examples, what do two have in common that the other one does not have?",
     ),
+    Kind.SHARED: (
+        "You are shown some examples. Name one feature that two or more of them share and at least one of them lacks.",
+        "Look at some examples. Find something that is true of two or more of them but not of all of them.",
+        "What do two or more of these examples have in common that at least one of the others does not have?",
+    ),
+    Kind.ONE_OR_TWO: (
+        "You are shown three examples. Name one feature that one or two of them have and the others lack.",
+        "Look at three examples. Find something that is true of one or two of them but not of all three.",
+        "What do one or two of these three examples have that the others do not have?",
+    ),
     Kind.PAIR: (
         "You are shown two examples. Name one feature that one of them has and the other lacks.",
         "Look at two examples. Find something that is true of one of them but not of the other.",

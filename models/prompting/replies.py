@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discovery import Kind, differs_clearly
+from discovery import Kind, differs_clearly, possible_counts
 from models.oracle import Compare, Feature, NamedFeature, Verdict
 from models.prompting.feature_names import NAME_LIMIT, clean, name_problem, sounds_like_an_instruction
 from models.prompting.prompts import letter, shown_order
@@ -233,9 +233,10 @@ def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
         if not differs_clearly(has[:asked], has[asked:]):
             return '"have" must hold the letters of clearly more examples of one group than of the other'
         return tuple(sorted(have))
-    wanted = 2 if question.kind is Kind.TWO_OF_THREE else 1
-    if len(have) != wanted:
-        return f'"have" must hold the letters of exactly {wanted} of the {asked} examples'
+    wanted = possible_counts(question.kind, asked)
+    if len(have) not in wanted:
+        count = f"exactly {wanted.start}" if len(wanted) == 1 else f"at least {wanted.start} and at most {wanted[-1]}"
+        return f'"have" must hold the letters of {count} of the {asked} examples'
     if lack and lack != everyone - have:
         return '"have" and "lack" must together name each example once'
     return tuple(sorted(have))

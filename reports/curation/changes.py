@@ -135,7 +135,7 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
 
 
 def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
-    """Ask what was left out after a look: of the working set, and where other features are labelled too."""
+    """Ask what was left out: of the working set, and where other features are labelled too."""
     others = [feature.labels != UNKNOWN for feature in findings.found if not feature.look]
     labelled = np.any([findings.working, *others], axis=0)
     new: dict[int, list[tuple[FoundFeature, NDArray[np.bool_]]]] = {}

@@ -64,6 +64,8 @@ def minimal_pairs(
 EXAMPLES_PER_SIDE = 12  # examples of either side in a card
 ASKED_FOR = {
     Kind.TWO_OF_THREE: "What do two of the three share that the third lacks?",
+    Kind.SHARED: "What do at least two of these share that at least one lacks?",
+    Kind.ONE_OR_TWO: "What do one or two of the three have that the others lack?",
     Kind.PAIR: "What does one of the two have that the other lacks?",
     Kind.ONE_OF_THREE: "What does one of the three have that the other two lack?",
     Kind.LEFT_RIGHT: "What do all on the left have that none on the right has?",

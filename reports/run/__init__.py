@@ -47,7 +47,6 @@ from reports.run.summary import (
     PerQuestion,
     RunSummary,
     SameFeatures,
-    ScreenedOnly,
     SkippedExample,
     SteeredBy,
     TargetScore,

@@ -18,6 +18,7 @@ from sources import without_secrets
 
 NAME = "run.json"
 LOCAL = re.compile(r"(?:file://)?(?:/|~|[A-Za-z]:\\)[^\s,;'\"]*")  # a path of the machine on which a run was made
+MOST_REPEATED, FEW_REPEATED = 0.3, 3  # names that were known already: a share of all, or so few that say nothing
 LEVEL = 0.05  # of the test whether a target is predicted
 SETTINGS = {"dataset": str, "strategy": str, "votes": int, "seed": int}  # those that a report needs
 
@@ -121,15 +122,6 @@ class SteeredBy(JsonPart):
     rejected: str = ""
 
 
-class ScreenedOnly(JsonPart):
-    """Features that were not labelled in full, because a look showed that they surely do not count."""
-
-    first: int  # examples of the first look
-    error: Number  # the most likely loss of a feature that counts by the narrowest margin
-    features: int
-    labels_saved: int  # examples that were not labelled, over these features
-
-
 class SameFeatures(JsonPart):
     """Features that mean what an earlier one means, and the questions whether they do."""
 
@@ -185,7 +177,6 @@ class RunSummary(JsonPart):
     given: KnownFeatures | None = None
     steered: list[SteeredBy] = Field(default_factory=list)
     per_question: PerQuestion | None = None
-    looked_at: ScreenedOnly | None = None
     same: SameFeatures | None = None
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None
@@ -231,6 +222,12 @@ class RunSummary(JsonPart):
             notices.append(str(self.unlabelled))
         if self.doubtful:
             notices.append(f"{doubtful_features(self.doubtful)}; not counted, and left out of exports")
+        named = self.features + self.repeated_names
+        if self.settings["strategy"] == "auto" and self.repeated_names > max(MOST_REPEATED * named, FEW_REPEATED):
+            notices.append(
+                f"{self.repeated_names:,} of {named:,} names that came back were known already: the oracle does not "
+                "heed the list of known features: take --strategy adaptive-triple, which needs no list"
+            )
         if (escalated := asked.get("escalated")) and (labels := asked.get("labels")):
             notices.append(f"people decided {escalated:,} of {labels:,} labels, because the labeller was in doubt")
         if checked := asked.get("checked"):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from discovery import Kind, possible_counts
 from store.review import UNSURE, LeasedQuestion
 from studio.review.config import NameProblem
 from studio.review.forms import Form
@@ -18,13 +19,19 @@ REASONS = {  # as the store keeps them, and their names in the catalogue
     "I would rather not look at this": "reason.unwilling",
     "Something else": "reason.other",
 }
-# How many of the examples are chosen, those that have it; none where the question says which.
-CHOOSE = {"two-of-three": 2, "pair": 1, "one-of-three": 1, "value": 1, "why": 1}
+CHOOSING = ("two-of-three", "shared", "one-or-two", "pair", "one-of-three")  # which of the examples have it
 OPTIONS = {"family": "features", "value": "values"}  # of a question that is answered by choosing among words
 HAS_OR_LACKS = ("why.has", "why.lacks")  # of a question why, in the catalogue
 TYPED = ("name", "definition", "missing", "why", "quote")  # fields of a question that has a page of its own
 VALUES_LIMIT = 20
 WHY_LIMIT, QUOTE_LIMIT = 400, 300
+
+
+def choices(kind: str, count: int) -> range:
+    """How many of the examples, or words, a person chooses; only 0 where the question itself says which."""
+    if kind in CHOOSING:
+        return possible_counts(Kind(kind), count)
+    return range(1, 2) if kind in ("value", "why") else range(1)
 
 
 class Unclear(Exception):
@@ -51,13 +58,15 @@ def comparison(
         return {"verdict": "none"}
     if shown.kind in OPTIONS:
         return _chosen(shown, form, clean, name_problem)
-    choose, count = CHOOSE.get(shown.kind, 0), len(shown.question["examples"])
+    count = len(shown.question["examples"])
+    choose = choices(shown.kind, count)
     chosen = sorted({number for number in form.numbers("shown") if number < count})
-    if choose and len(chosen) != choose:
-        raise Unclear("shown", f"problem.choose.{choose}", n=len(chosen))
+    if choose[-1] and len(chosen) not in choose:
+        key = choose.start if len(choose) == 1 else "shared" if choose.start > 1 else "some"
+        raise Unclear("shown", f"problem.choose.{key}", n=len(chosen))
     asked = shown.question
     name, definition = _named(form, clean, name_problem, asked.get("known", ()), asked.get("exclude", ()))
-    if not choose and shown.kind != "groups":  # of groups a person does not say which examples have it
+    if not choose[-1] and shown.kind != "groups":  # of groups a person does not say which examples have it
         chosen = list(range(count))
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
 

@@ -29,7 +29,7 @@ from studio.review.access import Pages, Signer
 from studio.review.config import NameProblem, ReviewConfig
 from studio.review.languages import CATALOGUES, Catalogue
 from studio.review.media import BrowserPictures, film_kind
-from studio.review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
+from studio.review.questions import HAS_OR_LACKS, OPTIONS, REASONS, Unclear, choices
 
 IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
@@ -128,7 +128,7 @@ def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[
     return {
         "template": "compare.html",
         "kind": asked.kind,
-        "choose": CHOOSE.get(asked.kind, 0),
+        "choose": choices(asked.kind, split)[-1],
         "cards": every[:split],
         "without": every[split:],
         "known": question.get("known", []),

@@ -5,6 +5,8 @@
   const finished = !byId("stop");
   const ASKED = {
     "two-of-three": "What do two of the three share that the third lacks?",
+    shared: "What do at least two of these share that at least one lacks?",
+    "one-or-two": "What do one or two of the three have that the others lack?",
     pair: "What does one of the two have that the other lacks?",
     "one-of-three": "What does one of the three have that the other two lack?",
     "left-right": "What do all on the left have that none on the right has?",

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from discovery import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared
+from flows.discover.profiles import Profile
 from flows.discover.settings import DiscoverSettings
 from flows.enrich import batches as enrich_batches
 from flows.enrich.flow import enrich_with
@@ -46,7 +47,7 @@ from tests.support.fake_openai.examples import texts as word_texts
 from tests.support.made import crowd_of, random_truth, texts
 
 TOKEN_PRICE = Price(Decimal("0.15"), Decimal("0.60"))
-EXAMPLES, TRAITS, QUERIES, BATCH = 6, 4, 20, 10
+EXAMPLES, TRAITS, QUERIES, VOTERS = 6, 4, 20, 10
 TRUTH = random_truth(EXAMPLES, TRAITS, seed=3)
 pd.DataFrame({"warm": [1]}).to_parquet(os.devnull)  # what a run imports late, its children need not import each
 RESULTS = ("labels.csv", "labels.parquet", "features.csv", "answers.jsonl")
@@ -86,7 +87,7 @@ def discover(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     folder = Path(job["folder"])
     crowd = crowd_of(TRUTH, seed=1, flip=0.1)
     oracle = PaidOracle(crowd, job["port"], job["attempt"], hook)
-    settings = DiscoverSettings(dataset="made", oracle="provider", queries=QUERIES, batch=BATCH, seed=5)
+    settings = DiscoverSettings(dataset="made", oracle="provider", voters=VOTERS, seed=5)
     columns = tuple(f"feature {number}" for number in range(TRAITS))
     dataset = Dataset("made", "made", texts(EXAMPLES), (), Truth(columns, np.asarray(TRUTH)), "made")
     book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -103,7 +104,7 @@ def discover(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         return acknowledging(panel).label(features)
 
     with Store.open(job["store"], patience=job.get("patience", 20.0)) as store:
-        prepared = Prepared(settings, dataset, oracle, store, folder / "run")
+        prepared = Prepared(settings, dataset, oracle, store, folder / "run", profile=Profile(queries=QUERIES))
         prepared.folder.mkdir(exist_ok=True)
         outcome = run_discovery(prepared, run_id=f"attempt {job['attempt']}", compare=compare, label=label)
     return {"queries": outcome.progress.queries, "features": len(outcome.progress.findings)}

@@ -148,7 +148,7 @@ def corrections(workspace: Workspace) -> None:
 
 
 CROWD = "simulated?flip=0.1&price=0.001"
-KILLED_RUN = f"discover zoo --oracle '{CROWD}' --queries 5 --votes 3 --batch 2 --budget 5 --seed 2"
+KILLED_RUN = f"discover zoo --oracle '{CROWD}' --queries 5 --votes 3 --budget 5 --seed 2"
 
 CASES = {
     "discover_faces_model": Case(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.unresolved.packed_labels import PackedLabels
 from models.people.simulated import Behaviour, SimulatedOracle
 from sources.dataset import Example
 
@@ -36,15 +35,6 @@ def few_faces(folder: Path, n: int) -> Path:
 
 def random_truth(n: int, m: int, seed: int = 0, share: float = 0.4) -> NDArray[np.int8]:
     return (np.random.default_rng(seed).random((n, m)) < share).astype(np.int8)
-
-
-def packed(n: int, shares: Sequence[float], seed: int = 0) -> PackedLabels:
-    """Independent features, each true of about that share of the examples."""
-    rng = np.random.default_rng(seed)
-    labels = PackedLabels(n)
-    for share in shares:
-        labels.add((rng.random(n) < share).astype(np.int8))
-    return labels
 
 
 def crowd_of(truth: NDArray[np.int8], crowd: str = "salience", seed: int = 0, **behaviour: Any) -> SimulatedOracle:

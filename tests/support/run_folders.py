@@ -166,7 +166,6 @@ def summary_of(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queri
             "strategy": "adaptive-triple",
             "queries": queries,
             "votes": 3,
-            "batch": 1,
             "seed": 0,
         },
         "dataset": {

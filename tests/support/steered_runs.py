@@ -4,12 +4,14 @@ every answer about an example that was not compared."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
+from flows.discover.profiles import Profile
 from flows.discover.settings import DiscoverSettings
 from models import Answer, Elicited, Feature, Labelled, Panel
 from reports.curation.events import append_events
@@ -39,10 +41,14 @@ def discovered(
     at: Mapping[int, Callable[[], None]] | None = None,
     seen: list[Any] | None = None,
     while_labelling: Callable[[int], None] | None = None,
+    profile: Profile | None = None,
 ) -> Run:
-    """What is asked is added to `seen`; `while_labelling` is called with the number of each answer."""
+    """What is asked is added to `seen`; `while_labelling` is called with the number of each answer. `profile` is asked
+    in place of the usual one, but for the number of questions."""
     asked = answered = 0
     prepared = prepare(chosen)
+    if profile is not None:
+        prepared = replace(prepared, profile=replace(profile, queries=prepared.profile.queries))
     rest = {one.id for one in prepared.remaining}
 
     def compare(panel: Panel, questions: list[Any]) -> Elicited:

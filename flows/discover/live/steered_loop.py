@@ -41,7 +41,11 @@ class SteeredLoop(Loop):
         return Effect()
 
     def veto(self, name: str, by: str) -> Effect:
-        """It is not labelled further, and not named again."""
+        """It is not labelled further, and not named again; one that waits for its labels is not labelled at all."""
+        if self.is_waiting(name):
+            self._exclude += (name,)
+            self.progress.waiting = len(self._unlabelled())
+            return Effect()
         known = self._find(name)
         self._exclude += (known.feature.name,)
         self._vetoed.add(known.feature.name)
@@ -112,12 +116,15 @@ class SteeredLoop(Loop):
         reason = super()._reason_to_stop()
         return None if self._wanted and reason is not StopReason.QUERIES else reason
 
-    def _next_questions(self, k: int) -> list[Comparison]:
+    def _next_question(self) -> Comparison | None:
         if not self._wanted:
-            return super()._next_questions(k)
-        wanted = self._wanted.pop(0)
-        self._of_people.append(wanted)
-        return [wanted]
+            return super()._next_question()
+        self._of_people.append(self._wanted.pop(0))
+        return self._of_people[-1]
+
+    def _hear(self, comparison: Comparison, *, full: bool) -> None:
+        if not any(comparison is asked for asked in self._of_people):
+            super()._hear(comparison, full=full)
 
     def _tell_strategy(self, comparison: Comparison, named: dict[str, Known]) -> None:
         if not any(comparison is asked for asked in self._of_people):

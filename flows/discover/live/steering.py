@@ -110,8 +110,6 @@ class Steering:
             return self._is_due_while_labelling(number, command, mark, loop)
         if mark is not None and mark.while_labelling:
             return loop.progress.queries > mark.queries  # there are more questions now than there were
-        if isinstance(command, Veto) and loop.is_waiting(command.name):
-            return False
         at_once = isinstance(command, Stop | ChangeBudget)
         if loop.progress.queries < (mark.queries if mark else 0 if at_once else self._reached):
             return False

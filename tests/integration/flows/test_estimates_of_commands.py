@@ -48,24 +48,18 @@ def test_a_rediscovery_costs_about_what_was_estimated(tmp_path: Path, capsys: py
     assert expected["usd_about"] / expected["features"] == pytest.approx(per_feature, rel=0.25)
 
 
-@pytest.mark.parametrize("together", [None, 2])
-def test_a_tagging_control_costs_about_what_was_estimated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], together: int | None
-) -> None:
+def test_a_tagging_control_costs_about_what_was_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(tmp_path / "world", 60, tuple(f"trait {number}" for number in range(8)))
     rows = pd.read_csv(world.spec)
     rows["weight"] = [sum(world.truth(name)) for name in rows["id"]]
     rows.to_csv(world.spec, index=False)
     places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / "run")}
-    given = {"dataset": world.spec, "oracle": ORACLE, "queries": 3, "label_every": together}
+    given = {"dataset": world.spec, "oracle": ORACLE, "queries": 3}
     run_discovery(prepare(DiscoverSettings.model_validate(given | places)), run_id="run")
     expected = estimated(capsys, "report", places["out"], "--target", "weight")
     control = tagging_control(Run(tmp_path / "run"), None, budget_of("10"), SILENT)
     assert control is not None
     assert 0 < control.summary.cost_usd <= expected["usd"]
-    assert control.summary.settings["batch"] == (together or 1), (
-        "its features are labelled together as those of the run"
-    )
     assert main(["estimate", "report", places["out"], "--target", "height"]) == 2
     assert "height" in capsys.readouterr().err
 

@@ -44,7 +44,7 @@ def booked(tmp_path: Path) -> int:
 
 def test_a_discovery_stops_and_says_so(server: FakeOpenAI, dataset: Path, tmp_path: Path) -> None:
     server.abilities = replace(server.abilities, overcharge=TIMES)
-    settings = DiscoverSettings(**settings_of(server, dataset, tmp_path), queries=3, batch=1)
+    settings = DiscoverSettings(**settings_of(server, dataset, tmp_path), queries=3, strategy="adaptive-triple")
     stopped = run_discovery(prepare(settings), run_id="first").progress
     assert stopped.stopped is StopReason.UNAVAILABLE
     assert "charged 0.0" in stopped.message

@@ -72,7 +72,14 @@ def test_a_discovery_with_a_small_budget_stops_in_time_and_ends_as_it_would_have
         more = {"labeller": oracle(server, "&temperature=0.5")}
 
     def discover(place: str, budget: Decimal) -> Any:
-        about = {"dataset": str(dataset), "oracle": oracle(server), "queries": 4, "batch": 2, "votes": 1, **more}
+        about = {
+            "dataset": str(dataset),
+            "oracle": oracle(server),
+            "queries": 4,
+            "votes": 1,
+            "strategy": "adaptive-triple",
+            **more,
+        }
         where = {"store": str(tmp_path / f"{place}.sqlite"), "out": str(tmp_path / place)}
         return run_discovery(prepare(DiscoverSettings(**about, **where, budget=budget)), run_id=f"{place} {budget}")
 
@@ -100,8 +107,7 @@ def test_a_discovery_collects_its_batch_with_a_smaller_budget_and_stops_then(
         dataset=str(dataset),
         oracle=oracle(server, by_batch),
         queries=4,
-        batch=1,
-        per_question=1,
+        strategy="adaptive-triple",
         store=str(store),
         out=str(tmp_path / "run"),
         votes=1,

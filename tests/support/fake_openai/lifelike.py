@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from discovery.questions import Kind
+from discovery.questions import Kind, possible_counts
 from discovery.simulation import TrueAttribute, attribute_among, true_attributes, true_scale
 from models.prices import Price
 from models.prompting.families import SCALE
@@ -173,7 +173,7 @@ class LifelikeModel(FakeModel):
             return all(has == (example.group == 1) for has, example in zip(values, page.examples, strict=True))
         if page.kind is Kind.GROUPS:
             return differs(page, values)
-        return sum(values) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
+        return page.kind is not None and sum(values) in possible_counts(page.kind, len(values))
 
     def reworded(self, name: str, dice: random.Random) -> str:
         """The name as a model may write it: mostly as it is, now and then in other words."""

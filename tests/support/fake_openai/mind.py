@@ -21,7 +21,7 @@ from PIL import Image
 
 from discovery import same_name
 from discovery.families import groups_by_words
-from discovery.questions import Kind, differs_clearly
+from discovery.questions import Kind, differs_clearly, possible_counts
 from models.oracle import MEAN_THE_SAME
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.prompts import COMPARISONS
@@ -209,7 +209,7 @@ class FakeModel:
             return having == first
         if page.kind is Kind.GROUPS:
             return differs(page, [name in having for name in letters])
-        return len(having) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
+        return page.kind is not None and len(having) in possible_counts(page.kind, len(letters))
 
     def label(self, page: Page) -> dict[str, Any]:
         dice = random.Random(page.seed)

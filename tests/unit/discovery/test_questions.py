@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery import UNKNOWN, Kind, contradicts
+from discovery import UNKNOWN, Comparison, Kind, contradicts, valid_columns
 
 U = UNKNOWN
 
@@ -17,6 +17,16 @@ U = UNKNOWN
         (Kind.TWO_OF_THREE, [1, 1, 1], [], True),
         (Kind.TWO_OF_THREE, [U, 1, 0], [], False),
         (Kind.TWO_OF_THREE, [U, 0, 0], [], True),
+        (Kind.SHARED, [1, 1, 0, 0], [], False),
+        (Kind.SHARED, [1, 1, 1, 0], [], False),
+        (Kind.SHARED, [1, 1, 1, U], [], False),
+        (Kind.SHARED, [1, 1, 1, 1], [], True),
+        (Kind.SHARED, [1, 0, 0, U], [], False),
+        (Kind.SHARED, [1, 0, 0, 0], [], True),
+        (Kind.ONE_OR_TWO, [1, 0, 0], [], False),
+        (Kind.ONE_OR_TWO, [1, 1, 0], [], False),
+        (Kind.ONE_OR_TWO, [1, 1, 1], [], True),
+        (Kind.ONE_OR_TWO, [0, 0, 0], [], True),
         (Kind.PAIR, [U, U], [], False),
         (Kind.PAIR, [0, 0], [], True),
         (Kind.LEFT_RIGHT, [1, 1], [0, U], False),
@@ -32,3 +42,17 @@ def test_a_missing_label_contradicts_nothing_and_known_ones_may_all_the_same(
     kind: Kind, has: list[int], lacks: list[int], expected: bool
 ) -> None:
     assert contradicts(kind, np.array(has, np.int8), np.array(lacks, np.int8)) is expected
+
+
+COUNTED = [Kind.TWO_OF_THREE, Kind.SHARED, Kind.ONE_OR_TWO, Kind.PAIR, Kind.ONE_OF_THREE, Kind.TAG]
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_what_answers_a_question_is_what_does_not_contradict_it(kind: Kind) -> None:
+    truth = np.random.default_rng(0).integers(0, 2, (6, 40)).astype(np.int8)
+    shown = {Kind.SHARED: 5, Kind.PAIR: 2, Kind.TAG: 1}.get(kind, 3)
+    question = Comparison(kind, tuple(range(shown)))
+    nothing = np.zeros(0, np.int8)
+    expected = [not contradicts(kind, truth[:shown, column], nothing) for column in range(40)]
+    assert valid_columns(truth, question).tolist() == expected
+    assert 0 < sum(expected) < 40

@@ -18,7 +18,7 @@ from tests.support.slow import slow
 PRICE_MICRO = 1000
 OPTIONS = [
     *("--oracle", "simulated?latency=0.02&price=0.001&flip=0.1&width=8"),
-    *("--queries", "12", "--votes", "3", "--batch", "2", "--yes", "--json"),
+    *("--queries", "12", "--votes", "3", "--yes", "--json"),
 ]
 
 

@@ -40,7 +40,7 @@ def places(folder: Path) -> list[str]:
 
 
 def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:
-    terms = ["--queries", "6", "--batch", "1", "--yes"]  # labels after each question, so that it dies among them
+    terms = ["--queries", "6", "--strategy", "adaptive-triple", "--yes"]  # labels after each question: it dies there
     return main(["discover", str(dataset), "--oracle", openai(base_url), *terms, *places(folder), *more])
 
 

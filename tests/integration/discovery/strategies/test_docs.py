@@ -34,7 +34,7 @@ def test_the_commands_of_the_page_work(command: str, tmp_path: Path, monkeypatch
 
 
 def test_every_strategy_and_option_is_on_the_page() -> None:
-    for name in ("strategy", "voters", "batch", "elicit_on", "label_rest", *OF_THE_STRATEGY):
+    for name in ("strategy", "voters", "elicit_on", "label_rest", *OF_THE_STRATEGY):
         assert name in DiscoverSettings.model_fields
         assert f"--{name.replace('_', '-')}" in PAGE, name
     for name in STRATEGIES:

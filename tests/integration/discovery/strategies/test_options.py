@@ -60,19 +60,6 @@ def test_auto_is_what_discover_does_when_nothing_else_is_said(table: Path) -> No
     assert run.summary.truth.matched == run.summary.features > 5
 
 
-@pytest.mark.parametrize("strategy", ["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid"])
-def test_left_right_questions_stand_in_for_every_comparison(table: Path, strategy: str) -> None:
-    run = discovered(table, strategy=strategy, ask="left-right", queries=20)
-    assert set(kinds_asked(run)) <= {"left-right", "tag"}
-    assert run.summary.features >= 3
-
-
-def test_two_two_of_three_questions_stand_in_for_a_pair(table: Path) -> None:
-    run = discovered(table, strategy="adaptive-pair", ask="two-of-three")
-    assert set(kinds_asked(run)) == {"two-of-three"}
-    assert run.summary.features >= 3
-
-
 @pytest.mark.parametrize("options", [{"theta": 3}, {"degree": 2, "delta": 0.5}])
 def test_a_hybrid_on_noisy_labels_ends(tmp_path: Path, options: dict[str, Any]) -> None:
     table = written(tmp_path / "small", 12)
@@ -82,7 +69,7 @@ def test_a_hybrid_on_noisy_labels_ends(tmp_path: Path, options: dict[str, Any]) 
 
 @pytest.mark.parametrize("strategy", ["auto", "adaptive-triple", "adaptive-pair", "adaptive-hybrid", "tagging"])
 def test_each_of_several_voters_is_a_query_and_how_far_they_agree_is_reported(table: Path, strategy: str) -> None:
-    run = discovered(table, strategy=strategy, voters=2, queries=9, batch=2)
+    run = discovered(table, strategy=strategy, voters=2, queries=9)
     assert run.summary.queries == 9
     assert run.summary.voters_agree is not None
     assert 0 <= run.summary.voters_agree <= 1
@@ -93,9 +80,8 @@ def test_voters_of_a_crowd_that_shares_one_order_of_preference_always_agree(tabl
     assert summary.voters_agree == 1
 
 
-def test_auto_may_end_when_no_triple_is_unresolved(tmp_path: Path) -> None:
-    run = discovered(written(tmp_path / "small", 14), beyond=False, queries=500)
-    assert run.summary.stopped_because == "nothing-unresolved"
+def test_people_are_shown_three_examples_and_a_crowd_more_where_three_show_too_little(table: Path) -> None:
+    assert set(kinds_asked(discovered(table, queries=40))) == {"two-of-three", "shared"}
 
 
 def test_only_the_chosen_subset_is_labelled_unless_the_rest_is_asked_for(table: Path) -> None:
@@ -132,8 +118,7 @@ def test_a_budget_that_ends_while_the_rest_is_labelled_is_the_reason_to_stop(tab
         (["--strategy", "adaptive-hybrid", "--theta", "3", "--degree", "3"], "give either theta or those two"),
         (["--strategy", "adaptive-triple", "--theta", "3"], "has no option 'theta'"),
         (["--strategy", "tagging", "--beyond"], "has no option 'beyond'"),
-        (["--ask", "shouting"], "--ask 'shouting'"),
-        (["--ask", "left-right", "--voters", "2"], "--voters 2 and --ask left-right"),
+        (["--beyond"], "has no option 'beyond'"),
         (["--voters", "0"], "--voters '0'"),
         (["--elicit-on", "2"], "--elicit-on '2'"),
     ],

@@ -112,7 +112,7 @@ def test_questions_list_them_as_known_and_their_names_do_not_come_back(tmp_path:
 
 def test_a_run_of_the_same_contents_brings_its_labels_for_nothing(dataset: Path, tmp_path: Path) -> None:
     with FakeOpenAI(FakeModel(WORDS)) as server:
-        first = discovered(by_server(server, dataset, queries=1, per_question=1))
+        first = discovered(by_server(server, dataset, queries=1, strategy="adaptive-triple"))
         folder = Path(str(first.settings.out))
         [name] = [one.feature.name for one in first.progress.findings]
         other = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,2&temperature=0.5"  # has answered nothing yet
@@ -257,14 +257,14 @@ class Stubborn(FakeModel):
 
 def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
     with FakeOpenAI(FakeModel(WORDS)) as server:
-        plain = discovered(by_server(server, dataset, queries=6, per_question=1))
+        plain = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple"))
         assert "cat" in {one.feature.name for one in plain.progress.findings}
-        without = discovered(by_server(server, dataset, queries=6, per_question=1, exclude="a cat; owl"))
+        without = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple", exclude="a cat; owl"))
         assert "cat" not in {one.feature.name for one in without.progress.findings}
         assert without.progress.findings
         shown = [text for text in map(json.dumps, server.bodies(CHAT)) if "Not wanted features" in text]
         assert shown
-        again = discovered(by_server(server, dataset, queries=6, per_question=1))
+        again = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple"))
         assert again.recorded.paid_calls == 0  # without it nothing is asked that was answered
     compared = {answer.question.content["exclude"] == ["a cat", "owl"] for _, answer in without.progress.asked}
     assert compared == {True}
@@ -278,7 +278,7 @@ def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
 
 def test_a_model_that_names_them_all_the_same_is_asked_again_and_then_repeats(dataset: Path) -> None:
     with FakeOpenAI(Stubborn(["cat"])) as server:
-        outcome = discovered(by_server(server, dataset, queries=2, per_question=1, exclude="cat"))
+        outcome = discovered(by_server(server, dataset, queries=2, strategy="adaptive-triple", exclude="cat"))
     assert outcome.progress.findings == []
     repeats = [answer for _, answer in outcome.progress.asked if answer.features]
     assert repeats

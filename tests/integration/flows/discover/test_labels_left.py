@@ -64,7 +64,7 @@ def test_what_has_no_labels_is_said_with_what_they_cost(world: World) -> None:
 
 
 def test_of_examples_with_some_labels_that_is_said(world: World) -> None:
-    run = discovered(of(world, budget="0.25", votes=1, batch=2, elicit_on=None, label_rest=False, queries=2))
+    run = discovered(of(world, budget="0.25", votes=1, elicit_on=None, label_rest=False, queries=2))
     lacking, missing = run.summary.unlabelled, run.labels.isna()
     assert lacking is not None
     assert (lacking.examples, lacking.partly) == (

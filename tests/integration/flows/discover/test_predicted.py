@@ -84,22 +84,6 @@ class PartlyTold(TellingWorld):
     unnamed = ("red",)
 
 
-def test_what_was_only_looked_at_is_neither_asked_nor_predicted(tmp_path: Path) -> None:
-    world = PartlyTold(tmp_path / "world", ROWS)
-    outcome = found(world, look=20, elicit_on=120, queries=40, seed=1)
-    assert outcome.predicted is not None
-    dropped = [one.feature.name for one in outcome.progress.findings if one.dropped]
-    assert dropped
-    features = pd.read_csv(world.folder / "run" / "features.csv").set_index("name")
-    assert (features.loc[dropped, "labelled"] < 120).all()
-    said = outcome.predicted.summary
-    assert not {one["feature"] for one in said["certificates"]} & set(dropped)
-    full = len(features) - len(dropped)
-    assert said["asked_labels"] + said["predicted_labels"] == full * (ROWS - 120)
-    assert features.loc[~features.index.isin(dropped), "labelled"].eq(ROWS).all()
-    Run(world.folder / "run").report()
-
-
 def test_in_a_discovery_too_what_cannot_be_certified_is_left_on_request(tmp_path: Path) -> None:
     world = PartlyTold(tmp_path / "world", ROWS)
     outcome = found(world, uncertified="leave")

@@ -20,7 +20,6 @@ from flows.discover.preparation import prepare
 from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from flows.errors import UsageError
 from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store
@@ -45,9 +44,6 @@ def discovered(server: FakeOpenAI, dataset: Path, name: str = "run", **changes: 
     given: dict[str, Any] = {
         "oracle": oracle(server),
         "queries": QUERIES,
-        "batch": 1,  # the server finds what labels lead to
-        "per_question": 1,
-        "look": 0,
         "store": str(dataset.parent / "store.sqlite"),
     }
     settings = DiscoverSettings(dataset=str(dataset), out=str(dataset.parent / name), **(given | changes))
@@ -83,8 +79,8 @@ def test_a_working_set_is_compared_and_all_are_labelled_in_whole_rows(server: Fa
     assert set(labels) == set(WORDS)
     assert labels.equals(truth(dataset, labels.columns))
     asked = labels_asked(server)
-    assert sum(examples * features for examples, features in asked if features == 1) == WORKING_SET * len(WORDS)
-    assert sorted(one for one in asked if one[1] > 1) == [(5, len(WORDS)), (25, len(WORDS))]
+    assert {features for _, features in asked} == {len(WORDS)}
+    assert sum(examples for examples, _ in asked) == EXAMPLES, "each is sent once"
     assert booked(dataset) == outcome.recorded.cost == server.spent(parse_price(PRICE))
 
 
@@ -125,33 +121,10 @@ def test_above_five_thousand_the_others_are_labelled_on_request_only() -> None:
     assert planned(400, target="species") == (None, False)
 
 
-def test_labels_wait_for_twenty_questions_where_an_example_costs_less_with_more_of_them() -> None:
-    def rounds(**changes: Any) -> tuple[int | None, int | None]:
-        rows = changes.pop("rows_save", True)
-        settings = DiscoverSettings(dataset="d", **{"oracle": "openai:m"} | changes).resolved(50, rows_save=rows)
-        assert settings.resolved(50, rows_save=rows) == settings, "what run.json records stays as it is"
-        return settings.batch, settings.label_every
-
-    assert rounds() == rounds(target="kind") == (1, 20)
-    assert rounds(per_question=5) == (1, 12)
-    assert rounds(per_question=1) == (1, 20)
-    assert rounds(batch=1) == (1, None)
-    assert rounds(batch=8) == (8, None)
-    assert rounds(batch=4, label_every=8) == (4, 8)
-    assert rounds(label_every=1) == rounds(rows_save=False) == rounds(oracle="human", rows_save=False) == (1, None)
-    assert rounds(strategy="adaptive-triple") == (1, None)
-    assert rounds(oracle="human", labeller="openai:m") == rounds(escalate=0.1) == rounds(spot_check=0.1) == (1, None)
-    assert rounds(labeller="openai:other") == rounds(provider_batch=True) == (1, 20)
-    with pytest.raises(UsageError, match=r"^--label-every 3 is less than --batch 8: .* give 8 or more$"):
-        rounds(batch=8, label_every=3)
-    with pytest.raises(UsageError, match="give 1 with tagging"):
-        rounds(strategy="tagging", label_every=3)
-
-
 def test_what_questions_find_is_labelled_together_and_an_example_is_sent_once(
     server: FakeOpenAI, dataset: Path
 ) -> None:
-    outcome = discovered(server, dataset, batch=None, per_question=3)
+    outcome = discovered(server, dataset)
     found = len(outcome.progress.findings)
     assert found > 1
     asked = labels_asked(server)
@@ -159,13 +132,13 @@ def test_what_questions_find_is_labelled_together_and_an_example_is_sent_once(
     assert sum(examples for examples, _ in asked) == EXAMPLES
 
 
-def test_a_run_goes_on_with_the_rounds_that_it_began_with(server: FakeOpenAI, dataset: Path) -> None:
+def test_a_run_goes_on_as_it_began(server: FakeOpenAI, dataset: Path) -> None:
     def resumed(config: Path) -> Outcome:
         return run_discovery(prepare(read_options({"config": str(config)}, DiscoverSettings)), run_id=str(uuid4()))
 
-    first = discovered(server, dataset, batch=None)
+    first = discovered(server, dataset)
     again = resumed(dataset.parent / "run" / "run.json")
-    assert (again.settings, again.settings.label_every) == (first.settings, 20)
+    assert (again.settings, again.profile) == (first.settings, first.profile)
     assert again.recorded.cost == 0 < first.recorded.cost
 
 
@@ -270,7 +243,7 @@ def test_a_mixed_crowd_labels_the_others_in_rows_too(server: FakeOpenAI, dataset
 
 
 def test_the_cost_of_questions_and_labels_is_all_that_was_paid(server: FakeOpenAI, dataset: Path) -> None:
-    outcome = discovered(server, dataset, per_question=3)
+    outcome = discovered(server, dataset)
     summary = outcome.summary()
     assert sum(summary.booked_usd.values()) == pytest.approx(outcome.recorded.cost / MICRO)
     comparisons = sum(answer.cost for _, answer in outcome.progress.asked)

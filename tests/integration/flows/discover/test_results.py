@@ -73,7 +73,8 @@ def test_the_terminal_counts_as_features_csv_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without_prefect(monkeypatch)
-    command = ["discover", ZOO, "--oracle", "simulated?price=0.001", "--queries", "1", "--elicit-on", "60"]
+    command = ["discover", ZOO, "--oracle", "simulated?price=0.001", "--queries", "1", "--seed", "1"]
+    command += ["--elicit-on", "60"]
     command += ["--label-rest", "--yes", "--out", str(tmp_path / "run"), "--store", str(tmp_path / "s.sqlite")]
     assert main(command) == 0
     printed = capsys.readouterr().out

@@ -61,7 +61,7 @@ def check_goals(run: Run) -> None:
 @pytest.mark.parametrize("labeller", ["human", "simulated"])
 def test_people_are_told_and_pursue_the_target(tmp_path: Path, labeller: str) -> None:
     """People name features, and they or a simulated crowd label them."""
-    places = {"store": str(tmp_path / "store.sqlite"), "queries": 3, "look": 0}
+    places = {"store": str(tmp_path / "store.sqlite"), "queries": 3}
     crowd = {"oracle": "human", "labeller": None if labeller == "human" else labeller}
     chosen = DiscoverSettings.model_validate(goals(tmp_path / "world", 24, **places, **crowd))
     with Store.open(str(tmp_path / "store.sqlite")) as store:

@@ -78,7 +78,6 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
             dataset=str(texts_table(tmp_path, 12)),
             oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60&logprobs=false",
             queries=3,
-            batch=1,
             votes=3,
             budget="1",
             store=str(tmp_path / "store.sqlite"),

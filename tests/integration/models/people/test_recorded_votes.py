@@ -187,6 +187,8 @@ def test_votes_alone_are_the_oracle_that_they_were(tmp_path: Path) -> None:
     [
         ("guess,e0,e1,hat,,", "line 9: question 'guess': write one of two-of-three"),
         ("two-of-three,e0,e1,hat,,", "line 9: a two-of-three question has 2 in left and 1 in right, not 1 and 1"),
+        ("shared,e0,e1|e2,hat,,", "line 9: a shared question has 2 in left and 1 in right, not 1 and 2"),
+        ("one-or-two,e0,e1,hat,,", "line 9: a one-or-two question has 1 to 2 in left and the others in right, not 1"),
         ("left-right,e0,,hat,,", "line 9: a left-right question needs examples in left and in right"),
         ("pair,e0 e1,,hat,,", "line 9: a pair question has 1 in left and 1 in right, not 1 and 0: separate"),
     ],

@@ -47,6 +47,9 @@ def problem_of(page: str) -> tuple[str, str]:
     ("kind", "examples", "without", "fields", "shown"),
     [
         (Kind.TWO_OF_THREE, 3, 0, {"shown": [0, 2]}, [0, 2]),
+        (Kind.SHARED, 4, 0, {"shown": [0, 1, 3]}, [0, 1, 3]),
+        (Kind.ONE_OR_TWO, 3, 0, {"shown": [1]}, [1]),
+        (Kind.ONE_OR_TWO, 3, 0, {"shown": [0, 2]}, [0, 2]),
         (Kind.PAIR, 2, 0, {"shown": [1]}, [1]),
         (Kind.ONE_OF_THREE, 3, 0, {"shown": [1]}, [1]),
         (Kind.LEFT_RIGHT, 2, 2, {}, [0, 1]),

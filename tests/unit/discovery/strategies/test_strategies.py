@@ -104,7 +104,7 @@ def test_every_strategy_gives_distinct_questions_and_the_same_ones_for_the_same_
     noise = Labelling(flip=0.1, missing=0.1)
 
     def run(seed: int) -> list[Comparison]:
-        strategy = make_strategy(name, 30, np.random.default_rng(seed), batch=4)
+        strategy = make_strategy(name, 30, np.random.default_rng(seed))
         answers = np.random.default_rng(9)
         return rehearse(strategy, crowd, truth, 30, answers, batch=4, labelling=noise).questions
 
@@ -172,13 +172,14 @@ def test_tagging_shows_each_example_once() -> None:
         ("adaptive-pair", 1, {}, "pair questions need at least 2 examples, and there are 1"),
         ("tagging", 0, {}, "tagging needs at least 1 example"),
         ("clever", 9, {}, "unknown strategy 'clever': choose one of"),
-        ("adaptive-triple", 9, {"ask": "shouting"}, "cannot ask by 'shouting': choose one of left-right"),
+        ("auto", 2, {}, "auto needs at least 3 examples, and there are 2"),
+        ("auto", 9, {"widest": 2}, "auto shows at least 3 examples, and 2 are allowed"),
         ("adaptive-triple", 9, {"theta": 3}, "strategy 'adaptive-triple' has no option 'theta': it takes beyond"),
         ("tagging", 9, {"theta": 3}, "strategy 'tagging' has no option 'theta': it takes none"),
-        ("adaptive-triple", 9, {"batch": 0}, "a batch of 0 questions asks nothing"),
+        ("auto", 9, {"beyond": True}, "strategy 'auto' has no option 'beyond': it takes most, widest"),
     ],
 )
-def test_the_impossible_is_refused_in_one_line(name: str, n: int, options: dict[str, int | str], message: str) -> None:
+def test_the_impossible_is_refused_in_one_line(name: str, n: int, options: dict[str, int], message: str) -> None:
     with pytest.raises(StrategyError, match=message) as error:
-        make_strategy(name, n, np.random.default_rng(0), **options)  # type: ignore[arg-type]
+        make_strategy(name, n, np.random.default_rng(0), **options)
     assert "\n" not in str(error.value)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discovery import NOTHING_SEEN, UNKNOWN, Comparison, Kind, Labels
+from discovery import NOTHING_SEEN, Comparison, Kind, Labels
+from flows.discover.duplicate_check import DuplicateCheck, LabelledFeature, vote_noise
 from flows.discover.findings import Finding
 from flows.discover.loop import Limits, Loop
-from flows.discover.screening import DuplicateCheck, LabelledFeature, Screening, vote_noise
 from models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
 from models.oracle import BudgetExhausted, Label
 from tests.support.made import texts
@@ -120,43 +120,31 @@ class Named:
         self.learned.append(list(features))
 
 
-def discovered(names: list[str], *, look: bool) -> tuple[list[Finding], Named, Judge, int]:
+def discovered(names: list[str]) -> tuple[list[Finding], Named, Judge, int]:
     judge, strategy, left, asked = Judge(), Named(), list(names), [0]
 
     def compare(questions: list[Compare]) -> Elicited:
         name = left.pop(0)
         return Elicited([Answer(questions[0], Verdict.FEATURE, "x", Feature(name, f"It shows a {name}."), (0, 1))])
 
-    def label(features: list[Feature], rows: np.ndarray | None = None) -> Labelled:
-        chosen = np.arange(N) if rows is None else rows
+    def label(features: list[Feature]) -> Labelled:
         ballots = []
         for feature in features:
-            asked[0] += len(chosen)
-            values = noisy(TRUTH[feature.name], len(feature.name))[chosen].astype(np.int64)
-            ballots.append(Ballot(feature, values, 1 - values, np.zeros(len(chosen), np.int64)))
+            asked[0] += N
+            values = noisy(TRUTH[feature.name], len(feature.name)).astype(np.int64)
+            ballots.append(Ballot(feature, values, 1 - values, np.zeros(N, np.int64)))
         return Labelled(ballots)
 
-    screening = Screening(N, N, 48, 0, label) if look else None
-    loop = Loop(
-        strategy, texts(N), Limits(len(names)), compare, label, screening=screening, duplicates=DuplicateCheck(judge)
-    )
+    loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, duplicates=DuplicateCheck(judge))
     return loop.run().findings, strategy, judge, asked[0]
 
 
-def test_a_duplicate_is_not_labelled_in_full_nor_counted_and_the_strategy_learns_the_known_one() -> None:
-    findings, strategy, judge, labels = discovered(["hat", "beard", "headwear"], look=True)
+def test_a_duplicate_does_not_count_and_the_strategy_learns_the_known_one() -> None:
+    findings, strategy, judge, labels = discovered(["hat", "beard", "headwear"])
     last = findings[-1]
     assert str(last.twin) == "same as hat"
     assert last.repeats
-    assert last.dropped.startswith("same as hat")
-    assert (last.labels != UNKNOWN).sum() <= 60
-    assert labels < 3 * N
+    assert labels == 3 * N
     assert strategy.learned == [["hat"], ["beard"], ["hat"]]
     assert last.cost == 7 * len(judge.asked), "what it took to tell is part of its cost"
-
-
-def test_without_a_look_it_is_reported_afterwards_and_does_not_count() -> None:
-    findings, _, _, _ = discovered(["hat", "beard", "headwear"], look=False)
     assert [one.repeats for one in findings] == [False, False, True]
-    assert not findings[-1].dropped
-    assert [str(one.twin or "") for one in findings] == ["", "", "same as hat"]

@@ -11,9 +11,9 @@ from discovery import UNKNOWN
 from discovery.strategies import make_strategy
 from flows.discover.findings import Progress, StopReason
 from flows.discover.loop import Limits, Loop
-from models.oracle import Answer, Compare, Feature, OracleUnavailable, Verdict
+from models.oracle import Answer, Compare, Feature, NamedFeature, OracleUnavailable, Verdict
 from models.voting import Ballot, Elicited, Labelled, Panel
-from tests.support.made import crowd_of, random_truth, texts
+from tests.support.made import crowd_of, letters, random_truth, texts
 
 
 def discovered(
@@ -86,9 +86,9 @@ def test_it_stops_after_nones_in_a_row() -> None:
     assert progress.queries == 5
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-def test_a_name_heard_again_is_not_a_second_feature(batch: int) -> None:
-    progress = discovered(random_truth(20, 5), Limits(queries=40, batch=batch), strategy="random-triple")
+@pytest.mark.parametrize("labels_after", [1, 4, None])
+def test_a_name_heard_again_is_not_a_second_feature(labels_after: int | None) -> None:
+    progress = discovered(random_truth(20, 5), Limits(queries=40, labels_after=labels_after), strategy="random-triple")
     names = [finding.feature.name for finding in progress.findings]
     assert len(names) == len(set(names)) <= 5
     assert progress.repeated > 0
@@ -108,8 +108,8 @@ def test_a_majority_of_votes_repairs_flipped_labels() -> None:
 
 def test_answers_are_learned_in_the_order_of_the_questions() -> None:
     truth = random_truth(30, 12)
-    quick = discovered(truth, Limits(queries=12, batch=6))
-    late = discovered(truth, Limits(queries=12, batch=6), latency=0.0005, width=5)
+    quick = discovered(truth, Limits(queries=12, voters=3))
+    late = discovered(truth, Limits(queries=12, voters=3), latency=0.0005, width=5)
     assert [f.feature for f in quick.findings] == [f.feature for f in late.findings]
     assert [c for c, _ in quick.asked] == [c for c, _ in late.asked]
 
@@ -213,7 +213,7 @@ class LiveRuns:
 
 
 def test_features_of_several_questions_are_labelled_together_and_each_question_is_told_the_names_before_it() -> None:
-    run = LiveRuns(Limits(queries=12, per_question=2, label_every=5))
+    run = LiveRuns(Limits(queries=12, per_question=2, labels_after=5))
     progress = run.loop.run()
     assert run.kinds == "ccccclccccclccl"
     told = [names for kind, names in run.asked if kind == "compare"]
@@ -229,7 +229,7 @@ def test_features_of_several_questions_are_labelled_together_and_each_question_i
 def test_questions_before_the_first_labels_follow_from_the_answers_so_far() -> None:
     nothing, much = np.zeros((40, 4), np.int8), random_truth(40, 60)
     little, enough = (
-        LiveRuns(Limits(queries=12, per_question=3, label_every=12), one).loop.run() for one in (nothing, much)
+        LiveRuns(Limits(queries=12, per_question=3, labels_after=None), one).loop.run() for one in (nothing, much)
     )
     asked, other = ([question.kind for question, _ in run.asked] for run in (little, enough))
     assert asked[0] == other[0]
@@ -237,25 +237,34 @@ def test_questions_before_the_first_labels_follow_from_the_answers_so_far() -> N
 
 
 def test_a_longer_run_asks_the_same_questions_first() -> None:
-    short, long = (LiveRuns(Limits(queries=queries, label_every=5)).loop.run() for queries in (7, 20))
+    short, long = (LiveRuns(Limits(queries=queries, labels_after=5)).loop.run() for queries in (7, 20))
     assert [answer.question for _, answer in short.asked] == [answer.question for _, answer in long.asked[:7]]
 
 
-def test_a_round_may_be_asked_in_batches() -> None:
-    run = LiveRuns(Limits(queries=9, batch=2, label_every=5))
-    run.loop.run()
-    assert run.kinds == "ccccclccccl"
-    told = [len(names) for kind, names in run.asked if kind == "compare"]
-    assert told[0] == told[1] < told[2] == told[3] < told[4]
+def test_after_a_short_answer_fewer_features_are_asked_for_and_after_a_full_one_more() -> None:
+    answers, asked, examples = iter([8, 3, 0, 1, 2, 4, 8, 8]), list[int](), texts(30)
+
+    def compare(questions: list[Compare]) -> Elicited:
+        [question], count = questions, next(answers)
+        asked.append(question.most)
+        names = [Feature(f"trait {letters(10 * len(asked) + place)}") for place in range(count)]
+        more = tuple(NamedFeature(name) for name in names[1:])
+        verdict = Verdict.FEATURE if names else Verdict.UNREADABLE
+        return Elicited([Answer(question, verdict, "me", names[0] if names else None, more=more)])
+
+    strategy = make_strategy("auto", 30, np.random.default_rng(0), most=8)
+    label = partial(Panel.label, Panel(crowd_of(random_truth(30, 10)), examples, 1))
+    Loop(strategy, examples, Limits(queries=8, per_question=8), compare, label).run()
+    assert asked == [8, 8, 6, 3, 2, 4, 8, 8]
 
 
 def test_what_was_found_is_labelled_before_a_round_that_ends_early_is_over() -> None:
     nothing = np.zeros((30, 4), np.int8)
-    run = LiveRuns(Limits(queries=30, label_every=10, nones=3), nothing)
+    run = LiveRuns(Limits(queries=30, labels_after=10, nones=3), nothing)
     assert run.loop.run().stopped is StopReason.NONES
     assert run.kinds == "ccc"
 
-    stopped = LiveRuns(Limits(queries=30, label_every=10))
+    stopped = LiveRuns(Limits(queries=30, labels_after=10))
     said: list[int] = []
 
     def stop_after_four(progress: Progress, _: object) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.questions import Kind
-from models.contrastive.oracle import best_between, best_fit, patterns_of
+from discovery.questions import Kind, possible_counts
+from models.contrastive.oracle import best_between, best_fit, best_shared, patterns_of
 from models.oracle import Compare
 from sources.dataset import Example
 
@@ -20,6 +20,7 @@ def test_each_kind_of_comparison_has_its_ways_to_be_answered() -> None:
         return [[int(has) for has in row] for row in rows]
 
     assert ways(Kind.TWO_OF_THREE, 3) == [[1, 1, 0], [1, 0, 1], [0, 1, 1]]
+    assert ways(Kind.ONE_OR_TWO, 3) == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
     assert ways(Kind.PAIR, 2) == [[1, 0], [0, 1]]
     assert ways(Kind.ONE_OF_THREE, 3) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert ways(Kind.LEFT_RIGHT, 2, 3) == [[1, 1, 0, 0, 0]]
@@ -33,6 +34,22 @@ def test_the_phrase_with_the_largest_margin_wins() -> None:
     assert fit is not None
     assert (fit.phrase, fit.shown) == (0, (0, 2))
     assert fit.probability == pytest.approx((1 / (1 + np.exp(-SURE))) ** 3)
+
+
+def test_of_several_examples_the_phrase_wins_that_surely_some_share_and_some_lack() -> None:
+    logits = np.array([[SURE, 0.5, SURE], [SURE, 0.5, SURE], [SURE, -0.5, -SURE], [SURE, -0.5, -SURE]])
+    wanted = possible_counts(Kind.SHARED, 4)
+    fit = best_shared(logits, wanted, np.array([True, True, True]))
+    assert fit is not None
+    assert (fit.phrase, fit.shown) == (2, (0, 1))
+    assert fit.probability > 0.99
+    unsure = best_shared(logits, wanted, np.array([True, True, False]))
+    assert unsure is not None
+    likely = 1 / (1 + np.exp(-logits[:, 1]))
+    none, every = np.prod(1 - likely), np.prod(likely)
+    one = none * (likely / (1 - likely)).sum()
+    assert unsure.probability == pytest.approx(1 - none - one - every)
+    assert best_shared(logits, wanted, np.array([True, False, False])) is None, "all have it"
 
 
 def test_a_phrase_that_is_not_allowed_never_wins() -> None:

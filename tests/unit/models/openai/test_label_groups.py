@@ -71,9 +71,9 @@ def test_the_features_of_a_picture_travel_in_one_request_and_pictures_one_by_one
 
 
 def test_a_row_that_does_not_fit_one_request_is_split_evenly() -> None:
-    assert shapes(released(LabelBlocks("auto", 250), rows(61, EXAMPLES[:1]))) == [(1, 30), (1, 31)]
-    assert shapes(released(LabelBlocks("auto", 250), rows(100, PICTURES[:1]))) == [(1, 100)]
-    assert shapes(released(LabelBlocks("auto", 250), rows(101, PICTURES[:1]))) == [(1, 50), (1, 51)]
+    for examples in (EXAMPLES[:1], PICTURES[:1]):
+        assert shapes(released(LabelBlocks("auto", 250), rows(96, examples))) == [(1, 96)]
+        assert shapes(released(LabelBlocks("auto", 250), rows(97, examples))) == [(1, 48), (1, 49)]
     assert shapes(released(LabelBlocks("auto", 20, row=20), rows(33, PICTURES[:2]))) == [(1, 16), (1, 17)] * 2
 
 

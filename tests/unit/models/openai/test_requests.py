@@ -75,7 +75,7 @@ def test_while_more_are_to_come_none_is_lost_and_some_are_sent(
     assert Counter(everything) == Counter(questions)
 
 
-@pytest.mark.parametrize("features", [20, 60, 100])
+@pytest.mark.parametrize("features", [20, 60, 96])
 def test_labels_of_a_picture_reserve_the_picture_once(features: int) -> None:
     bounds = bounds_of({})
     row = [Label(Feature(f"f{number}", "It has it."), PICTURES[0]) for number in range(features)]

@@ -27,8 +27,8 @@ from sources.dataset import Example
 
 
 def question(kind: Kind = Kind.TWO_OF_THREE, *, voter: int = 0, known: tuple[str, ...] = ()) -> Compare:
-    counts = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.ONE_OF_THREE: 3, Kind.LEFT_RIGHT: 2, Kind.TAG: 1}
-    examples = tuple(Example(name, digest=name, text=name) for name in "abc"[: counts[kind]])
+    counts = {Kind.PAIR: 2, Kind.LEFT_RIGHT: 2, Kind.TAG: 1}
+    examples = tuple(Example(name, digest=name, text=name) for name in "abc"[: counts.get(kind, 3)])
     without = (Example("w", digest="w", text="w"),) if kind is Kind.LEFT_RIGHT else ()
     return Compare(kind, examples, without, known, voter)
 
@@ -172,6 +172,9 @@ def test_a_long_definition_is_cut_after_its_first_sentence() -> None:
     [
         (Kind.PAIR, ["B"], ["A"], (1,)),
         (Kind.ONE_OF_THREE, ["C"], ["A", "B"], (2,)),
+        (Kind.SHARED, ["A", "C"], ["B"], (0, 2)),
+        (Kind.ONE_OR_TWO, ["C"], ["A", "B"], (2,)),
+        (Kind.ONE_OR_TWO, ["A", "C"], ["B"], (0, 2)),
         (Kind.LEFT_RIGHT, ["A", "B"], ["C"], (0, 1)),
         (Kind.LEFT_RIGHT, [], [], (0, 1)),
         (Kind.TAG, ["A"], [], (0,)),

@@ -11,6 +11,7 @@ import pytest
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
+from flows.discover.profiles import Profile
 from models import Answer, Feature, Labelled, Panel
 from reports.curation.events import read_events
 from reports.curation.log import read_log
@@ -85,7 +86,7 @@ def test_three_examples_are_asked_about_next_and_their_feature_enters(world: Wor
     "strategy", ["adaptive-triple", "adaptive-hybrid", "random-triple", "tagging", "adaptive-pair"]
 )
 def test_strategies_of_the_paper_take_a_question_that_is_not_theirs(world: World, strategy: str) -> None:
-    chosen = settings(world, strategy=strategy, ask="left-right" if strategy == "adaptive-triple" else None)
+    chosen = settings(world, strategy=strategy)
     ids = [*world.texts][5:8]
     run = discovered(chosen, {2: wishing(out_of(chosen), action="ask", examples=ids)})
     assert list(run.findings.comparisons[2].examples) == ids
@@ -93,14 +94,17 @@ def test_strategies_of_the_paper_take_a_question_that_is_not_theirs(world: World
 
 
 def test_between_questions_whose_features_are_labelled_together_wishes_are_heeded_too(world: World) -> None:
-    first, second = first_names(world, queries=2)
-    chosen = settings(world, label_every=4)
+    seen = list[Any]()
+    chosen, at_end = settings(world), Profile(labels_after=None)
+    plain = discovered(settings(world, out=str(world.folder.parent / "runs" / "before")), profile=at_end)
+    first, second = (str(name) for name in plain.features["name"][:2])
     at = {2: wishing(out_of(chosen), action="veto", name=first), 5: wishing(out_of(chosen), action="stop")}
-    run = discovered(chosen, at)
+    run = discovered(chosen, at, seen, profile=at_end)
     assert [(one.after, one.words, one.rejected) for one in run.summary.steered] == [
-        (4, f"vetoes {first}", ""),  # once it is labelled
+        (2, f"vetoes {first}", ""),  # it is not labelled
         (5, "stops it", ""),
     ]
+    assert all(first in question.exclude for question in seen[2:])
     assert (run.summary.stopped_because, run.summary.queries) == ("stopped", 5)
     assert first not in set(run.features["name"])
     assert second in set(run.features["name"])

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as some
 
+from flows.discover.profiles import Profile
 from flows.discover.settings import DiscoverSettings
 from models import AnswersPending
 from reports.finished_run import Run
@@ -36,13 +37,13 @@ COMMANDS = some.one_of(
 )
 KINDS: list[dict[str, Any]] = [
     {},
-    {"batch": 3},
-    {"label_every": 3, "per_question": 2},
+    {"profile": Profile(labels_after=3, features=2)},
+    {"profile": Profile(labels_after=None, features=8, widest=3)},
     {"voters": 2},
-    {"per_question": 3, "look": 8, "ask_same": True},
+    {"profile": Profile(features=3), "ask_same": True},
     {"elicit_on": 12, "label_rest": True},
     {"elicit_on": 12, "agree": 0.9},
-    {"strategy": "adaptive-triple", "ask": "left-right"},
+    {"strategy": "adaptive-triple"},
     {"labeller": "simulated?seed=9&flip=0.2", "votes": 3},
 ]
 
@@ -59,7 +60,7 @@ def same(one: Run, other: Run) -> bool:
     )
 
 
-def from_log(chosen: DiscoverSettings, other: Path) -> Run:
+def from_log(chosen: DiscoverSettings, other: Path, profile: Profile | None = None) -> Run:
     """The same run in another folder, of which nothing is known but the log."""
     shutil.rmtree(other, ignore_errors=True)
     other.mkdir(parents=True)
@@ -67,25 +68,27 @@ def from_log(chosen: DiscoverSettings, other: Path) -> Run:
     if log.exists():
         kept = [line for line in log.read_text().splitlines() if '"settled"' not in line]
         (other / "steer.jsonl").write_text("".join(f"{line}\n" for line in kept))
-    return discovered(chosen.model_copy(update={"out": str(other)}))
+    return discovered(chosen.model_copy(update={"out": str(other)}), profile=profile)
 
 
 def check_kills(kind: dict[str, Any], commands: dict[int, dict[str, Any]], kills: list[int]) -> None:
     with TemporaryDirectory() as name:
         world = World(Path(name) / "world", 24, TRAITS)
+        kind = dict(kind)
+        profile = kind.pop("profile", None)
         chosen = settings(world, queries=8, budget="5", **kind)
         folder = Path(str(chosen.out))
         todo = {number: wishing(folder, **command) for number, command in commands.items()}
         for number in kills:
             entered = {at: todo.pop(at) for at in [*todo] if at < number}
             try:
-                discovered(chosen, entered | {number: kill})
+                discovered(chosen, entered | {number: kill}, profile=profile)
                 todo = {}  # it had fewer rounds than that
                 break
             except Killed:
                 pass
-        run = discovered(chosen, todo)
-        again = from_log(chosen, folder.parent / "again")
+        run = discovered(chosen, todo, profile=profile)
+        again = from_log(chosen, folder.parent / "again", profile)
         assert same(run, again)
         assert again.summary.paid_calls == 0, "nothing is asked that the first had not asked"
 
@@ -99,11 +102,12 @@ def test_a_run_that_is_killed_among_wishes_of_all_kinds_is_the_same_again() -> N
         6: {"action": "budget", "usd": "9"},
     }
     check_kills({}, commands, [4, 3, 6])
-    check_kills({"label_every": 4, "per_question": 2}, commands, [5])
+    check_kills({"profile": Profile(labels_after=4, features=2)}, commands, [5])
+    check_kills({"profile": Profile(labels_after=None, features=8)}, commands, [5])
 
 
 def test_a_question_that_comes_too_late_waits_in_every_repetition() -> None:
-    check_kills({"batch": 3}, {3: {"action": "ask", "examples": IDS[:3]}}, [])
+    check_kills({"voters": 3}, {3: {"action": "ask", "examples": IDS[:3]}}, [])
 
 
 def check_rest(kind: dict[str, Any], commands: dict[int, dict[str, Any]], killed_at: int | None) -> None:

@@ -1,18 +1,12 @@
-"""A look before the whole: a new feature is labelled on a few examples first, and in full unless it surely will not
-count (`discovery/screening.py` has the test), or means what an earlier one means. Where words and labels leave that in
-doubt, the oracle is asked (`discovery/duplicates.py` has the odds)."""
+"""Which new features mean what an earlier one means: where words and labels leave that in doubt, the oracle is asked
+(`discovery/duplicates.py` has the odds)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discovery import (
-    DIFFERENCE,
-    LOOK_EVERY,
     NOTHING_SEEN,
     SAME_FROM,
     Closeness,
@@ -20,122 +14,12 @@ from discovery import (
     LabelNoise,
     Labels,
     Likeness,
-    ScreenedOut,
-    ScreeningStage,
     chance_of_same,
-    interesting_and_distinct,
     is_in_doubt,
-    judge,
     label_odds,
     likeness,
-    order_to_tell,
-    screening_stages,
 )
-from models import (
-    Answer,
-    Ballot,
-    Elicited,
-    Feature,
-    Label,
-    Labelled,
-    OracleError,
-    OracleUnavailable,
-    Same,
-    Verdict,
-)
-
-Rows = NDArray[np.intp]
-# Of ballots, by place, the feature that each repeats; and the error that ended it, if one did.
-FindSame = Callable[[list[Ballot]], tuple[dict[int, Feature], OracleError | None]]
-CHANCE = 6  # sets the order of the examples apart from other uses of the seed
-
-
-@dataclass(frozen=True)
-class Screening:
-    """`label` asks about the examples of some rows of all `n`; its ballots are about those rows. `labelled` counts
-    the examples that are labelled later too."""
-
-    n: int
-    labelled: int
-    first: int
-    seed: int
-    label: Callable[[list[Feature], Rows], Labelled]
-    every: int = LOOK_EVERY  # examples from look to look
-    rare: float = DIFFERENCE  # share of the examples in which a feature must differ to count
-
-    def of(
-        self,
-        features: Sequence[Feature],
-        known: Sequence[tuple[str, Labels]],
-        number: int,
-        same: FindSame = lambda _: ({}, None),
-    ) -> Screened:
-        """Label features that came up together, after so many questions; `known` are those labelled in full,
-        without doubtful ones. `same` finds those that mean what another one means: these are not labelled further."""
-        order = order_to_tell(
-            self.n, [labels for _, labels in known], np.random.default_rng([self.seed, CHANCE, number])
-        )
-        counts = interesting_and_distinct([labels for _, labels in known], self.rare)
-        counting = [feature for feature, counted in zip(known, counts, strict=True) if counted]
-        found = Screened([Ballot.empty(feature, self.n) for feature in features])
-        open_, seen = list(range(len(features))), 0
-        for stage in screening_stages(self.n, self.first, self.every, of=self.labelled, difference=self.rare):
-            if not self._ask(found, np.sort(order[seen : stage.size])):
-                return found
-            seen = stage.size
-            if stage.meaning and not found.find_same(open_, same, seen):
-                return found
-            open_ = [place for place in open_ if place not in found.dropped]
-            done = found.judge(open_, counting, stage)
-            open_ = [place for place in open_ if place not in found.dropped]
-            if len(done) == len(open_):  # one that is done may still be what another repeats
-                break
-        self._ask(found, np.sort(order[seen:]))
-        return found
-
-    def _ask(self, found: Screened, rows: Rows) -> bool:
-        """About these, for all features that are not dropped: an example is sent once, however many looks there are.
-        False if something ended it."""
-        places = [place for place in range(len(found.ballots)) if place not in found.dropped]
-        if not places or not len(rows):
-            return True
-        labelled = self.label([found.ballots[place].feature for place in places], rows)
-        for place, part in zip(places, labelled.ballots, strict=True):
-            found.ballots[place].add(rows, part)
-        found.stopped = labelled.stopped
-        return labelled.stopped is None
-
-
-@dataclass
-class Screened:
-    ballots: list[Ballot]  # in the order of the features
-    dropped: dict[int, str] = field(default_factory=dict)  # by place: why it was not labelled in full
-    stopped: OracleError | None = None
-    repeats: dict[int, Feature] = field(default_factory=dict)  # by place: what means the same
-
-    def find_same(self, places: Sequence[int], same: FindSame, seen: int) -> bool:
-        """Drop those that mean what another one means. False if something ended it."""
-        repeated, self.stopped = same([self.ballots[place] for place in places])
-        for at, other in repeated.items():
-            self.repeats[places[at]] = other
-            self.dropped[places[at]] = f"same as {other.name}: means the same, seen on {seen} examples"
-        return self.stopped is None
-
-    def judge(self, places: Sequence[int], counting: Sequence[tuple[str, Labels]], stage: ScreeningStage) -> list[int]:
-        """Which need no further look; those that are too little are dropped. Of two new ones that are the same, which
-        were seen on the same examples, the later one is dropped."""
-        done, compared = [], list(counting)
-        for place in places:
-            ballot = self.ballots[place]
-            verdict = judge(ballot.labels, [labels for _, labels in compared], stage)
-            if isinstance(verdict, ScreenedOut):
-                self.dropped[place] = verdict.reason("" if verdict.other is None else compared[verdict.other][0])
-                continue
-            compared.append((ballot.feature.name, ballot.labels))
-            if verdict:
-                done.append(place)
-        return done
-
+from models import Answer, Ballot, Elicited, Feature, Label, OracleError, OracleUnavailable, Same, Verdict
 
 MOST_PAIRS = 4  # that one new feature is asked about, the likeliest
 MOST_ANSWERS = 3  # to one pair
