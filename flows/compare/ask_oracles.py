@@ -138,8 +138,11 @@ class Asking:
             book = recording(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)
             run.spending = recorded = book(asked.oracle)
             yield recorded
-            lost = self._is_lost(asked)
-            run.status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if lost else "done"
+            stopped, reason = self.stopped.get(asked.name), "done"
+            if stopped is not None:
+                reason = str(StopReason.UNAVAILABLE if self._is_lost(asked) else StopReason.BUDGET)
+                run.message = str(stopped)
+            run.status = "waiting" if self.pending else reason
 
     def _compared(self, oracle: Oracle, asked: ComparedOracle) -> tuple[Named, ...]:
         examples = self.prepared.examples

@@ -287,11 +287,10 @@ class _Job:
             changes.tried_again = was_unusable(store, run_id, scopes)
             changes.cost = take_over_probe(oracle, store, run_id)
             listed = find_rows(settings.dataset, settings.columns)
-            total = listed.total or len(table) or None  # a text table says how many only when read
             self.display.log(*self._plan(oracle, listed, len(table)))
             if left := settings.budget_left(store):
                 self.display.say(left)
-            with showing_progress(work, total, self.display):
+            with showing_progress(work, listed.total, self.display):  # a text table says how many only when read
                 work.run(settings.dataset, settings.columns)
             values = ValueTable.read(self.folder).grown(table, attributes_of(settings.features))
             if changes.complete:

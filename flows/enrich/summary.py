@@ -130,7 +130,7 @@ class EnrichSummary(BaseModel):
         lines = [f"{changes or 'nothing new'}, {self.unchanged:,} unchanged; {plural(self.rows, 'row')}"]
         if self.gone:
             are = "row is" if self.gone == 1 else "rows are"
-            end = "dropped" if self.dropped else "their labels were kept"
+            end = "dropped" if self.dropped else f"{'its' if self.gone == 1 else 'their'} labels were kept"
             lines.append(f"{self.gone:,} {are} no longer in the data set; {end}")
         if self.left_out:
             first = self.left_out[0]

@@ -85,7 +85,7 @@ class _Labels:
 
 
 def advice(study: Study, reference: Reference, model: Rater, people: Rater) -> Advice:
-    reason = _why_no_advice(reference, people)
+    reason = _why_no_advice(reference, model, people)
     labels = None if reason else _labels(study, reference, model, people)
     if labels is None:
         reason = reason or "no label has a model's vote, a person's vote and something to be measured against"
@@ -105,8 +105,11 @@ def advice(study: Study, reference: Reference, model: Rater, people: Rater) -> A
     )
 
 
-def _why_no_advice(reference: Reference, people: Rater) -> str:
-    """What is right by definition, or has no price, can be weighed against nothing."""
+def _why_no_advice(reference: Reference, model: Rater, people: Rater) -> str:
+    """Who has given no vote, is right by definition or has no price can be weighed against nothing."""
+    for rater in (model, people):
+        if not (rater.sheet.yes + rater.sheet.no).any():
+            return f"{rater.name} gave no vote"
     if reference.kind == "people":
         return f"{people.name}'s own majority is what labels are measured against, so its votes are right by definition"
     if people.usd_per_vote == 0:

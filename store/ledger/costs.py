@@ -209,7 +209,9 @@ def _lines(connection: Connection, run: str | None) -> list[Cost]:
         counts = {name: getattr(row, name) for name in COUNTED}
         if any(counts.values()):
             at = (row.run, row.oracle, row.kind)
-            questions = 0 if row.kind == PROBE else row.paid_calls + row.cached_calls - again.get(at, 0)
+            questions = row.paid_calls + row.cached_calls - again.get(at, 0)
+            if row.kind == PROBE:  # costs money but asks nothing
+                counts["paid_calls"] = questions = 0
             origin = {"questions": questions, "started_at": row.started_at}
             lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, **origin)
     return [lines[at] for at in sorted(lines)]

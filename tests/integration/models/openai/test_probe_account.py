@@ -61,7 +61,7 @@ def test_the_first_run_pays_for_it_and_the_next_one_does_not(server: FakeOpenAI,
     assert store.runs.spent(curious.account) == (0, 0)
     assert (first.cost, second.cost) == (server.spent(PRICE), 0)
     [line] = [line for line in store.costs.lines() if line.kind == PROBE]
-    assert (line.run_id, line.oracle, line.paid_calls, line.requests) == ("first", "openai:gpt-4o-mini", 2, 2)
+    assert (line.run_id, line.oracle, line.paid_calls, line.requests) == ("first", "openai:gpt-4o-mini", 0, 2)
     assert line.paid == server.spent(PRICE) - server.spent_on_questions(PRICE) > 0
     assert (line.input_tokens > 0, line.output_tokens > 0) == (True, True)
     assert {row["run_id"] for row in store.runs.overview()} == {"first", "second"}

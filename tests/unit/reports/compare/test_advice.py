@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from discovery import UNKNOWN
 from discovery.votes import VoteSheet
 from reports.compare.advice import Advice, advice
 from reports.compare.study import Rater, Study, reference_of
@@ -22,10 +23,11 @@ def rater(name: str, people: bool, votes: np.ndarray, usd: float) -> Rater:
     return Rater(name, people, {}, sheet, votes.size, votes.size, usd, usd, 0.0)
 
 
-def advised(usd_of_people: float, truth_known: bool = True) -> Advice:
+def advised(usd_of_people: float, truth_known: bool = True, people_vote: bool = True) -> Advice:
     rng = np.random.default_rng(4)
     truth = made_truth(rng, EXAMPLES)
-    people = rater("people", True, annotated(rng, truth, [(0.9, 0.9)] * 3), usd_of_people)
+    votes = annotated(rng, truth, [(0.9, 0.9)] * 3)
+    people = rater("people", True, votes if people_vote else np.full_like(votes, UNKNOWN), usd_of_people)
     model = rater("model", False, annotated(rng, truth, [(0.8, 0.8)]), 0.001)
     study = Study(
         dataset="made",
@@ -48,6 +50,10 @@ def test_people_with_a_price_and_a_known_truth_are_weighed_against_the_model() -
     found = advised(5.0)
     assert not found.reason
     assert found.best is not None
+
+
+def test_where_a_budget_left_nothing_for_people_that_is_the_reason_and_not_their_price() -> None:
+    assert advised(0.0, people_vote=False).reason == "people gave no vote"
 
 
 @pytest.mark.parametrize(
