@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,11 @@ from PIL import Image, ImageDraw, ImageFont
 
 Pixels = NDArray[np.bool_]
 DARK, LIGHT = 96, 160  # grey values, with room for what JPEG does to a line
-NARROWEST, LOWEST = 30, 16  # pixels of a bar
+NARROWEST, LOWEST, HIGHEST = 30, 16, 64  # pixels of a bar
 GLYPH = (12, 18)
 
 
+@lru_cache(maxsize=16)
 def pictures_of(url: str) -> dict[int, str]:
     """The pictures on a sheet by their numbers, each as a data URL."""
     with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as opened:
@@ -31,7 +32,7 @@ def _numbered(page: Image.Image, dark: Pixels) -> Iterator[tuple[int, tuple[int,
     taken = np.zeros_like(dark)
     for top in range(dark.shape[0]):
         for left, right in _runs(dark[top] & ~taken[top]):
-            height = _bar_height(dark[top:, left:right])
+            height = _bar_height(dark[top : top + HIGHEST, left:right])
             number = _digit(page.crop((left, top, right, top + height))) if height >= LOWEST else None
             if number is not None:
                 bottom = top + _length(dark[top:, left])

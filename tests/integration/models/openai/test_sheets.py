@@ -122,6 +122,21 @@ def test_a_question_with_its_pictures_on_a_sheet_costs_a_third_and_is_answered_a
     assert costs["auto"] < 0.4 * costs["off"]
 
 
+def test_charges_stay_within_what_is_reserved_while_the_server_fails(faces: Dataset) -> None:
+    habits = Failings(prose=0.3, too_many=0.1, broken=0.3, slow=0)
+    asked = triples(faces, 12)
+    with LifelikeServer(faces, habits, price=PRICE, seed=1) as server:
+        config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.01)
+        with OpenAIOracle(config) as oracle:
+            oracle.connect()
+            before = server.spent(PRICE)
+            reserved = dict(zip(asked, oracle.estimate(asked), strict=True))
+            answers = list(oracle.ask(asked))
+        assert all(answer.cost + answer.in_doubt <= reserved[answer.question] for answer in answers)  # type: ignore[index]
+        assert server.failed > 0
+        assert server.spent(PRICE) - before <= sum(answer.cost + answer.in_doubt for answer in answers)
+
+
 def pictures_of_body(body: dict[str, Any]) -> list[str]:
     contents = [message["content"] for message in body.get("messages", ()) if not isinstance(message["content"], str)]
     return [part["image_url"]["url"] for content in contents for part in content if "image_url" in part]
