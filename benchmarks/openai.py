@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import json
 import subprocess
 import sys
 import tempfile
@@ -26,10 +25,10 @@ from models.openai.bounds import Bounds
 from models.openai.config import OpenAIConfig
 from models.openai.label_groups import Grouping
 from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Abilities, response_format
+from models.openai.probe import Abilities
 from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
 from models.prices import Price
-from models.prompting.label_forms import label_form
+from models.prompting.labels import label_form
 from models.recorded import Recorded
 from sources.dataset import Example
 from store import Store
@@ -97,7 +96,7 @@ def timed_bare(url: str, questions: list[Label], concurrency: int) -> float:
             async def ask(body: dict[str, Any]) -> bool:
                 async with places:
                     reply = await client.chat.completions.create(**body)
-                return bool(json.loads(reply.choices[0].message.content or "")["1"])
+                return (reply.choices[0].message.content or "").casefold().startswith("yes")
 
             await ask(bodies[0])
             started = time.perf_counter()
@@ -116,7 +115,7 @@ def body_of(question: Label) -> dict[str, Any]:
         "messages": [{"role": message.role, "content": message.text} for message in form.messages],
         "max_completion_tokens": bounds.reply_tokens([question]),
         "seed": 1,
-        "response_format": response_format("json_schema", "labels", form.schema),
+        "temperature": 0.0,
     }
 
 

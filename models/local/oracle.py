@@ -35,9 +35,9 @@ from models.prompting import (
     Message,
     SingleForm,
     found_in,
+    label_form,
     repair_messages,
     single_form,
-    yes_no_messages,
 )
 from sources import DatasetError
 
@@ -192,7 +192,7 @@ class LocalVlmOracle:
         model, _ = self._model()
         if not isinstance(question, Label):
             return model.prompt(single_form(question, self._brief).messages)
-        return model.prompt(self._brief.added_to(yes_no_messages(question, feature_first=self.config.feature_first)))
+        return model.prompt(label_form([question], self._brief, feature_first=self.config.feature_first).messages)
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()

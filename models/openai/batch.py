@@ -40,7 +40,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import Tokens, bound, settled
-from models.prompting import arranged, label_chances, label_paths, parse_labels
+from models.prompting import arranged, label_chances, parse_labels
 from sources import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -62,11 +62,7 @@ class BatchRequest:
 
     custom_id: str
     questions: tuple[tuple[str, int], ...]
-    columns: int  # as in LabelForm
-
-    @property
-    def paths(self) -> list[tuple[str, ...]]:
-        return label_paths(len(self.questions), self.columns)
+    paths: tuple[tuple[str, ...], ...]  # as in LabelForm
 
 
 def asked_by(session: Session) -> str:
@@ -117,17 +113,20 @@ async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequ
         name, questions = entry.get("custom_id"), entry.get("questions")
         if isinstance(name, str) and isinstance(questions, list):
             with contextlib.suppress(ValueError, TypeError):
-                found.append(_request(name, questions, entry.get("columns")))
+                found.append(_request(name, questions, entry.get("paths")))
     return found
 
 
-def _request(name: str, questions: list[Any], columns: object) -> BatchRequest:
+def _request(name: str, questions: list[Any], paths: object) -> BatchRequest:
     """Raises ValueError or TypeError where it cannot be one of ours."""
-    if not isinstance(columns, int) or not 1 <= columns <= len(questions):
-        raise ValueError(f"{columns!r} is no number of columns")
-    request = BatchRequest(name, tuple((str(digest), _weight(weight)) for digest, weight in questions), columns)
-    label_paths(len(questions), columns)
-    return request
+    if not isinstance(paths, list) or len(paths) != len(questions) or not all(map(_is_path, paths)):
+        raise ValueError(f"{name} does not say where its labels stand in the reply")
+    weighed = tuple((str(digest), _weight(weight)) for digest, weight in questions)
+    return BatchRequest(name, weighed, tuple(map(tuple, paths)))
+
+
+def _is_path(path: object) -> bool:
+    return isinstance(path, list) and all(isinstance(key, str) for key in path)
 
 
 def _weight(value: object) -> int:
@@ -172,7 +171,7 @@ async def create_batch(
     encoded, requests, size = list[bytes](), list[BatchRequest](), 0
     for group in groups:
         questions = tuple((digest(bill.question), bill.weight) for bill in group)
-        request = BatchRequest(digest_of(questions)[:32], questions, form_of(session, group).columns)
+        request = BatchRequest(digest_of(questions)[:32], questions, tuple(form_of(session, group).paths))
         body = await label_body(session, group)
         sent = {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         line = json.dumps(sent, ensure_ascii=False).encode()
@@ -189,8 +188,7 @@ async def create_batch(
 async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
     """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
     listed = [
-        {"custom_id": request.custom_id, "questions": request.questions, "columns": request.columns}
-        for request in requests
+        {"custom_id": request.custom_id, "questions": request.questions, "paths": request.paths} for request in requests
     ]
     await note(requests, UNSENT)
     creating = False

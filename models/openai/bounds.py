@@ -14,7 +14,18 @@ from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import ROW_FEATURES, LabelBlocks, planned
 from models.openai.pace import most_labels, units
 from models.openai.probe import Abilities
-from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question, Single
+from models.oracle import (
+    MICRO,
+    NOTHING_MEASURED,
+    Compare,
+    Forecast,
+    Label,
+    Measured,
+    Money,
+    PlannedRequest,
+    Question,
+    Single,
+)
 from models.prices import TOKENS_LIMIT, Tariff, Tokens, bound, settled, shares, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
@@ -41,7 +52,8 @@ from models.prompting import (
 from models.recorded import reserved_at_once
 from sources import Example
 
-LABELS_TOKENS, LABEL_TOKENS = 30, 12  # of a reply with labels, and of each label in it
+LABELS_TOKENS, LABEL_TIMES = 30, 2  # of a reply with labels: so many, and so many times what is usual
+WORD_TOKENS = 40  # of a reply that is one word, where nothing says that the word comes first
 THINKING_TOKENS = 4_000  # that a reasoning model may use beside
 WRAPPING_TOKENS = 100  # roles, separators, and the schema where a provider counts it
 REPAIR_TOKENS = REPLY_LIMIT + 100
@@ -58,6 +70,13 @@ FEWEST_MEASURED, MOST_MEASURED = 5, 100  # answers of a kind that say what is us
 _REQUESTS, _INPUT, _OUTPUT = range(3)  # of a usage that is kept
 PRICED = 10  # requests whose bound is worked out, to know what is reserved for those in flight
 Stored = Mapping[str, Any]
+
+
+def may_ask_one_by_one(config: OpenAIConfig, tariff: Tariff) -> bool:
+    """Whether labels have requests of their own if the server tells the probabilities of the next word."""
+    if config.provider_batch or config.labels_per_request is not None:
+        return False
+    return config.grouping == "none" or (config.grouping == "auto" and not bound(tariff, Tokens(MICRO, MICRO)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +102,11 @@ class Bounds:
         """Batches of requests go to chat only."""
         return self.abilities.decisions and not self.config.provider_batch
 
+    @property
+    def labels_one_by_one(self) -> bool:
+        """Each label is the next word of a request of its own: the most accurate way, where requests cost nothing."""
+        return self.abilities.next_word and not self.labels_by_decisions and may_ask_one_by_one(self.config, self.chat)
+
     def tariff(self, question: Question) -> Tariff:
         return self.decisions if isinstance(question, Label) and self.labels_by_decisions else self.chat
 
@@ -93,7 +117,9 @@ class Bounds:
         thinking = THINKING_TOKENS if self.abilities.reasoning else 0
         if not isinstance(questions[0], Label):
             return self.single(questions[0]).most_tokens + thinking
-        return LABELS_TOKENS + LABEL_TOKENS * len(questions) + thinking
+        if len(questions) == 1:
+            return 1 if self.abilities.next_word else WORD_TOKENS + thinking
+        return LABELS_TOKENS + LABEL_TIMES * text_tokens(self._form(questions).usual_reply) + thinking
 
     def request(self, questions: Sequence[Question]) -> Tokens:
         """At most what one request with these questions takes."""
@@ -225,8 +251,8 @@ class Bounds:
         if self.abilities.format == "json_schema" and not beside:
             first = group[0]
             form = self._form(group) if isinstance(first, Label) else self.single(first)
-            schema = form.schema
-            yield (text := json.dumps(schema, separators=(",", ":"))), text_tokens(text)
+            if form.schema is not None:
+                yield (text := json.dumps(form.schema, separators=(",", ":"))), text_tokens(text)
         for message in messages:
             yield message.role, PER_MESSAGE
             for part in message.parts:
@@ -248,10 +274,11 @@ class Bounds:
         """Which labels share a request: no more than `most`, where a server is slow."""
         config, decisions = self.config, self.labels_by_decisions
         row = DECISIONS_LIMIT if decisions else config.labels_per_request
+        grouping = "none" if self.labels_one_by_one else config.grouping
         if most is None:
-            return LabelBlocks(config.grouping, config.most_labels, row=row, matrix=not decisions)
+            return LabelBlocks(grouping, config.most_labels, row=row, matrix=not decisions)
         size = min(most, config.most_labels)
-        return LabelBlocks(config.grouping, size, row=min(row or ROW_FEATURES, size), matrix=not decisions)
+        return LabelBlocks(grouping, size, row=min(row or ROW_FEATURES, size), matrix=not decisions)
 
     def single(self, question: Single) -> SingleForm:
         """How a question that shares no request is asked of this model."""

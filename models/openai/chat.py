@@ -79,9 +79,7 @@ def _reading(message: ChatMessage, form: SingleForm) -> Reading:
 
 
 async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
-    bills = session.bills(arranged(labels))
-    async with session.ahead_of_others(form_of(session, bills).prefix):
-        await ask_label_bills(session, bills, session.config.asks, delivery)
+    await ask_label_bills(session, session.bills(arranged(labels)), session.config.asks, delivery)
 
 
 async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
@@ -173,7 +171,8 @@ def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
 async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:
     form, labels = form_of(session, bills), [bill.question for bill in bills]
     body = await _body(session, form.messages, labels, "labels", form.schema, ask)
-    wanted = ASKED_LOGPROBS if session.config.logprobs else {}
+    one_word = form.schema is None and session.abilities.next_word
+    wanted = ASKED_LOGPROBS if session.config.logprobs or one_word else {}
     return body | {name: value for name, value in wanted.items() if name not in session.abilities.missing}
 
 
@@ -182,7 +181,7 @@ async def _body(
     messages: Sequence[Message],
     questions: Sequence[Question],
     name: str,
-    schema: dict[str, Any],
+    schema: dict[str, Any] | None,
     ask: int,
 ) -> dict[str, Any]:
     config, abilities = session.config, session.abilities
@@ -195,7 +194,7 @@ async def _body(
         "temperature": _temperature(config, ask),
         "reasoning_effort": config.reasoning_effort,
     }
-    if abilities.format:
+    if abilities.format and schema is not None:
         body["response_format"] = response_format(abilities.format, name, schema)
     return {key: value for key, value in body.items() if value is not None and key not in abilities.missing}
 

@@ -142,10 +142,11 @@ class Reply:
         if finish == "content_filter":
             return ChatMessage("", refused=True, note="the provider's content filter stopped the reply")
         text = _text_of(message.get("content"))
-        if finish == "length":
-            return ChatMessage(text, cut=True, note="the reply was cut at its longest: raise max_output_tokens")
         logprobs = choice.get("logprobs")
         tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+        if finish == "length":
+            cut = "the reply was cut at its longest: raise max_output_tokens"
+            return ChatMessage(text, cut=True, note=cut, tokens=tokens)
         return ChatMessage(text, note="" if text else "an empty reply", tokens=tokens)
 
 

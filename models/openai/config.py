@@ -48,7 +48,7 @@ class OpenAIConfig:
         Sheet, "a question's small pictures on one sheet, where the model counts tiles and that is cheaper"
     ] = "auto"
     frames: Annotated[int, "pictures sent of a film or an animation"] = 4
-    temperature: Annotated[float | None, "of the replies (default: the server's own)"] = None
+    temperature: Annotated[float | None, "of the replies; left out where the server refuses it"] = 0.0
     reasoning_effort: Annotated[str | None, "how long a model thinks, in the server's words"] = None
     logprobs: Annotated[bool, "ask for the probabilities of labels, where the server tells those of its tokens"] = False
     max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None

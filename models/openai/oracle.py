@@ -12,7 +12,7 @@ from typing import Any
 
 from models.event_loop import Background
 from models.openai.batch import BatchDispatch
-from models.openai.bounds import Bounds
+from models.openai.bounds import Bounds, may_ask_one_by_one
 from models.openai.client import Client
 from models.openai.config import OpenAIConfig
 from models.openai.dispatch import READY, Dispatch
@@ -212,7 +212,7 @@ class OpenAIOracle:
         """And how many times their bounds the probes were charged."""
         account = Account(Bounds.of(self.config, Abilities()), self.account, self._store, self._budget, self._job)
         try:
-            return await probe(client, account), account.scale
+            return await probe(client, account, one_by_one=may_ask_one_by_one(self.config, self._tariff)), account.scale
         except Fault as fault:
             raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
         finally:
@@ -227,7 +227,7 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
     config, abilities = bounds.config, bounds.abilities
     asked = {
         "format": abilities.format,
-        "labels": "decisions" if bounds.labels_by_decisions else "chat",
+        "labels": "decisions" if bounds.labels_by_decisions else "next word" if bounds.labels_one_by_one else "chat",
         "missing": ",".join(abilities.missing),
         "temperature": config.temperature,
         "reasoning_effort": config.reasoning_effort,

@@ -17,7 +17,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.errors import Unsupported
 from models.oracle import OracleUnavailable, digest_of
 from models.prices import Tokens
-from models.prompting import json_objects
+from models.prompting import json_objects, next_word
 
 
 class Remembered:
@@ -52,6 +52,7 @@ GREETINGS = ("Say hello.", "Say hello. Be brief.", "Say hello. Use one word.")
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
 LIMITS = ("max_completion_tokens", "max_tokens")
 OPTIONAL = ("temperature", "seed", "reasoning_effort", "top_logprobs", "logprobs")
+YES_OR_NO = "Is snow white? Answer with one word, yes or no."
 ASKED_LOGPROBS = {"logprobs": True, "top_logprobs": 5}
 _SCHEMA = {
     "type": "object",
@@ -70,6 +71,7 @@ class Abilities:
     reasoning: bool = False  # thinks before it answers, in tokens that are paid for
     rate: float = 0.0  # tokens that one request was last seen to write a second; 0: many, or it is not known
     width: int = 0  # requests that were then in flight
+    next_word: bool = False  # tells how probable yes and no are as the first word of a reply
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"missing": list(self.missing)}
@@ -80,7 +82,7 @@ class Abilities:
         if not isinstance(data, dict) or set(data) != {field.name for field in fields(cls)}:
             return None
         words = isinstance(data["missing"], list) and all(name in OPTIONAL for name in data["missing"])
-        flags = all(isinstance(data[name], bool) for name in ("decisions", "reasoning"))
+        flags = all(isinstance(data[name], bool) for name in ("decisions", "reasoning", "next_word"))
         known = data["format"] in ("json_schema", "json_object", "") and data["limit"] in LIMITS
         pace = all(isinstance(data[name], int | float) and data[name] >= 0 for name in ("rate", "width"))
         return cls(**(data | {"missing": tuple(data["missing"])})) if words and flags and known and pace else None
@@ -92,9 +94,9 @@ class Payer(Protocol):
     async def pay(self, endpoint: Endpoint, send: Callable[[Attempts], Awaitable[Reply]]) -> Reply: ...
 
 
-async def probe(client: Client, payer: Payer) -> Abilities:
-    """What the server can do."""
-    return await _Probe(client, payer).abilities()
+async def probe(client: Client, payer: Payer, *, one_by_one: bool) -> Abilities:
+    """What the server can do; where labels may be asked `one_by_one`, also whether the next word tells them."""
+    return await _Probe(client, payer).abilities(one_by_one=one_by_one)
 
 
 class _Probe:
@@ -106,14 +108,24 @@ class _Probe:
         self._limit = "max_completion_tokens"
         self._missing: set[str] = set()
 
-    async def abilities(self) -> Abilities:
+    async def abilities(self, *, one_by_one: bool) -> Abilities:
         form = await self._form()
         wanted = self._config.output
         decisions = wanted in ("auto", "decisions") and await self._has_decisions()
         if wanted == "decisions" and not decisions:
             host, model = self._config.host, self._config.model
             raise OracleUnavailable(f"{host} has no decisions endpoint for {model!r}: use output=auto")
-        return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks)
+        tells = one_by_one and not self._thinks and await self._has_next_word()
+        return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks, tells)
+
+    async def _has_next_word(self) -> bool:
+        """Whether the first token of an answer is yes or no, and the server tells how probable both are."""
+        body = self._body("", YES_OR_NO) | {self._limit: 1} | ASKED_LOGPROBS
+        try:
+            reply = await self._payer.pay("chat", partial(self._client.send, "chat", body, PROBE_TOKENS))
+        except Unsupported:
+            return False
+        return next_word(reply.message.tokens) is not None
 
     async def _form(self) -> str:
         """The strictest format that the server accepts and enforces; the last one is not tested."""

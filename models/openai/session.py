@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -36,8 +35,6 @@ from models.prompting import ImagePart, ImageUrls, Message, SheetPart, sheet_url
 from sources import DatasetError
 
 NOTHING = Tokens()
-CACHED_CHARS = 3_000  # fewer are surely no 1,024 tokens, from which on providers cache
-AHEAD_SECONDS = 20.0  # that requests wait for the one that goes ahead
 RAW_LIMIT = 4_000  # characters of a reply that are kept with an answer
 
 
@@ -217,7 +214,6 @@ class Session:
     images: ImageUrls
     identity: OracleIdentity
     anew: dict[Question, float] = field(default_factory=dict)  # which are not answered by batches from before this time
-    read_before: dict[str, asyncio.Event] = field(default_factory=dict)  # long beginnings of prompts, once answered
     overcharges: list[Overcharge] = field(default_factory=list)
 
     @property
@@ -304,25 +300,6 @@ class Session:
     def first_ask(self, question: Question) -> int:
         """Of a question that an earlier run has asked in vain, the forms of then come before."""
         return self.config.asks if question in self.anew else 0
-
-    @asynccontextmanager
-    async def ahead_of_others(self, prefix: str) -> AsyncIterator[None]:
-        """Around a request that begins with this text. The first of many goes alone, and the others wait for it: then a
-        provider that caches long beginnings of prompts has read it."""
-        if len(prefix) < CACHED_CHARS:
-            yield
-            return
-        answered = self.read_before.get(prefix)
-        if answered is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(answered.wait(), AHEAD_SECONDS)
-            yield
-            return
-        self.read_before[prefix] = answered = asyncio.Event()
-        try:
-            yield
-        finally:
-            answered.set()
 
     async def messages(self, messages: Sequence[Message], format: PartFormat) -> list[dict[str, Any]]:
         return [{"role": message.role, "content": await self._content(message, format)} for message in messages]

@@ -9,7 +9,7 @@ from typing import Any
 from discovery.families import WordGroup, groups_by_words
 from models.oracle import SEVERAL, Answer, Choose, Family, Feature, NamedFeature, Verdict
 from models.prompting.feature_names import clean, name_problem
-from models.prompting.prompts import MATERIAL, Message, Part, example_parts, feature_json, letter, quoted, strict
+from models.prompting.prompts import Message, Part, example_parts, feature_line, letter, strict, system_message
 from models.prompting.replies import Reading, definition_problem, no_object, object_with, one_sentence, unreadable
 
 MOST_VALUES = 40  # of one attribute
@@ -48,12 +48,13 @@ CHOICE_SHAPE = (
 
 
 def family_messages(question: Family) -> list[Message]:
-    system = "\n".join([SCALE if question.scale else EXCLUSIVE, FAMILY_RULES, MATERIAL, FAMILY_SHAPE])
-    content: list[Part] = [_numbered("Feature", question.features)]
-    for place, example in enumerate(question.examples):
-        content.extend(example_parts(f"Example {letter(place)}", example))
-    content.append("Answer in the JSON form given above.")
-    return [Message("system", (system,)), Message("user", tuple(content))]
+    content = [
+        part
+        for place, example in enumerate(question.examples)
+        for part in example_parts(f"Example {letter(place)}", example)
+    ]
+    lines = "\n".join([SCALE if question.scale else EXCLUSIVE, FAMILY_RULES, FAMILY_SHAPE])
+    return [system_message(), Message("user", (*content, _numbered("Feature", question.features), lines))]
 
 
 def family_schema(question: Family) -> dict[str, Any]:
@@ -112,12 +113,11 @@ def _values(listed: list[object], question: Family) -> tuple[list[int], list[Nam
 
 
 def choose_messages(question: Choose) -> list[Message]:
-    system = "\n".join([CHOOSING[question.voter % len(CHOOSING)], MATERIAL, CHOICE_SHAPE])
-    listed = tuple(question.values[place] for place in _shown_values(question))
-    content: list[Part] = [f"Attribute: {feature_json(question.attribute)}\n", _numbered("Value", listed)]
-    content.extend(example_parts("Example", question.example))
-    content.append("Answer in the JSON form given above.")
-    return [Message("system", (system,)), Message("user", tuple(content))]
+    values = _numbered("Value", tuple(question.values[place] for place in _shown_values(question)))
+    attribute = f"Attribute: {feature_line(question.attribute.name, question.attribute.definition)}\n"
+    content: list[Part] = [*example_parts("Example", question.example), attribute, values]
+    lines = f"{CHOOSING[question.voter % len(CHOOSING)]}\n{CHOICE_SHAPE}"
+    return [system_message(), Message("user", (*content, lines))]
 
 
 def _shown_values(question: Choose) -> list[int]:
@@ -150,8 +150,8 @@ def parse_choice(reply: str, question: Choose) -> Reading:
 
 
 def _numbered(title: str, features: tuple[Feature, ...]) -> str:
-    pairs = (f"{quoted(feature.name)}: {quoted(feature.definition)}" for feature in features)
-    return "".join(f"{title} {number}: {pair}\n" for number, pair in enumerate(pairs, start=1))
+    lines = (feature_line(feature.name, feature.definition) for feature in features)
+    return "".join(f"{title} {number}: {line}\n" for number, line in enumerate(lines, start=1))
 
 
 # For oracles that write no text: answers by the names of features, or by which values an example is known to have.

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from models.oracle import Compare, Family, Single, Verdict, Why
+from models.prompting.comparisons import compare_messages, compare_schema, parse_feature, usual_reply
 from models.prompting.families import (
     choose_messages,
     choose_schema,
@@ -17,24 +18,13 @@ from models.prompting.families import (
     parse_family,
 )
 from models.prompting.feature_names import clean, sounds_like_an_instruction
-from models.prompting.prompts import (
-    MATERIAL,
-    Brief,
-    Message,
-    compare_messages,
-    compare_schema,
-    example_parts,
-    feature_json,
-    strict,
-)
-from models.prompting.replies import Reading, no_object, object_with, parse_feature, truth_of, unreadable
+from models.prompting.prompts import Brief, Message, example_parts, feature_line, strict, system_message
+from models.prompting.replies import Reading, no_object, object_with, truth_of, unreadable
 
 NO_BRIEF = Brief()
-NAMED_TOKENS = 300  # of a reply with a name and a definition
-USUAL_NAMED = (
-    '{"found": true, "name": "a name of words", "definition": "The example shows something that a few words describe '
-    'well.", "have": ["A", "B"], "lack": ["C"]}'
-)
+SINGLE_VERSION = "2"  # of these prompts, and of labels one by one
+NAMED_TOKENS = 200  # of a reply with a name and a definition
+USUAL_ATTRIBUTE = '{"found": true, "attribute": "a name", "definition": "What a few words say.", "ordered": false}'
 USUAL_REASON = (
     '{"has": true, "reason": "The example shows what the definition asks for in one of its parts.", "quote": ""}'
 )
@@ -48,7 +38,7 @@ class SingleForm:
     schema: dict[str, Any]
     read: Callable[[str], Reading]
     most_tokens: int = NAMED_TOKENS  # of a reply, without what a model thinks before it
-    usual_reply: str = USUAL_NAMED
+    usual_reply: str = USUAL_ATTRIBUTE
 
 
 def single_form(question: Single, brief: Brief = NO_BRIEF) -> SingleForm:
@@ -56,7 +46,8 @@ def single_form(question: Single, brief: Brief = NO_BRIEF) -> SingleForm:
     if isinstance(question, Compare):
         messages = brief.added_to(compare_messages(question), comparing=True)
         read = partial(parse_feature, question=question)
-        return SingleForm("feature", messages, compare_schema(question), read, NAMED_TOKENS * question.most)
+        schema, usual = compare_schema(question), usual_reply(question)
+        return SingleForm("feature", messages, schema, read, NAMED_TOKENS * question.most, usual)
     if isinstance(question, Why):
         messages, schema = brief.added_to(why_messages(question)), reason_schema(question)
         return SingleForm(
@@ -65,7 +56,7 @@ def single_form(question: Single, brief: Brief = NO_BRIEF) -> SingleForm:
     if isinstance(question, Family):
         messages, schema = brief.added_to(family_messages(question)), family_schema(question)
         values = len(question.features) + 4  # some that are missing
-        most, usual = NAMED_TOKENS + NAMED_TOKENS // 3 * values, USUAL_NAMED + USUAL_VALUE * (values // 2)
+        most, usual = NAMED_TOKENS + NAMED_TOKENS // 3 * values, USUAL_ATTRIBUTE + USUAL_VALUE * (values // 2)
         return SingleForm("attribute", messages, schema, partial(parse_family, question=question), most, usual)
     messages, schema = brief.added_to(choose_messages(question)), choose_schema(question)
     return SingleForm("value", messages, schema, partial(parse_choice, question=question), 30, '{"value": 1}')
@@ -87,10 +78,9 @@ SHAPE = 'Answer with one JSON object and nothing else, with the keys "has" (true
 def why_messages(question: Why) -> list[Message]:
     quoting = question.example.text is not None
     shape = f'{SHAPE} and "quote" (texts).' if quoting else f"{SHAPE} (a text)."
-    system = "\n".join([WHY[question.voter % len(WHY)], REASON, *([QUOTE] if quoting else []), MATERIAL, shape])
-    example = example_parts("Example", question.example)
-    user = (*example, f"Feature: {feature_json(question.feature)}\n", "Answer in the JSON form given above.")
-    return [Message("system", (system,)), Message("user", user)]
+    lines = "\n".join([WHY[question.voter % len(WHY)], REASON, *([QUOTE] if quoting else []), shape])
+    feature = f"Feature: {feature_line(question.feature.name, question.feature.definition)}\n"
+    return [system_message(), Message("user", (*example_parts("Example", question.example), feature, lines))]
 
 
 def reason_schema(question: Why) -> dict[str, Any]:

@@ -49,16 +49,29 @@ def _counts(given: object, written: object) -> Callable[[Data], None]:
     return spoil
 
 
-def _by_order(content: str) -> str:
+def _of_json(change: Callable[[Data], Any], word: str) -> Callable[[str], str]:
+    """A change of a JSON object, and what is said in the place of a reply that is one word."""
+
+    def changed(content: str) -> str:
+        if not content.startswith("{"):
+            return word
+        data = change(json.loads(content))
+        return data if isinstance(data, str) else json.dumps(data)
+
+    return changed
+
+
+def _are_labels(data: Data) -> bool:
+    return all(isinstance(value, bool | dict) for value in data.values())
+
+
+def _by_order(data: Data) -> list[Any]:
     """What the schema forbids: labels as a list, a feature as a sentence."""
-    data = json.loads(content)
-    said = list(data.values()) if all(key.isdigit() for key in data) else [f"They share {data.get('name')}."]
-    return json.dumps(said)
+    return list(data.values()) if _are_labels(data) else [f"They share {data.get('name')}."]
 
 
-def _contradiction(content: str) -> str:
+def _contradiction(data: Data) -> str:
     """Every key twice, the second time with the opposite."""
-    data = json.loads(content)
     pairs = [(key, data[key]) for key in data] + [(key, _opposite(data[key])) for key in data]
     return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in pairs) + "}"
 
@@ -74,31 +87,29 @@ def _refuse(reply: Data) -> None:
         reply["answers"] = [{"type": "refusal", "name": answer["name"]} for answer in reply["answers"]]
 
 
-def _shifted(content: str) -> str:
-    """Every label under a number that nobody asked about, every field of a feature under another name."""
-    data = json.loads(content)
-    return json.dumps({str(int(key) + 1000) if key.isdigit() else f"the {key}": data[key] for key in data})
+def _shifted(data: Data) -> Data:
+    """Every label, and every field of a feature, under a name that nobody asked about."""
+    return {f"the {key}": value for key, value in data.items()}
 
 
-def _long_name(content: str) -> str:
-    data = json.loads(content)
-    return json.dumps(data | {"name": "very " * 4000 + "long"} if "found" in data else {"1" * 4000: True})
-
-
-def _without_half(content: str) -> str:
-    return json.dumps(_half(json.loads(content)))
+def _long_name(data: Data) -> Data:
+    return data | {"name": "very " * 4000 + "long"} if "name" in data else {"1" * 4000: True}
 
 
 def _half(data: Data) -> Data:
-    """Without every other number, without the labels of every other example, or of every other field."""
-    if all(isinstance(value, bool) and not key.isdigit() and len(key) > 1 for key, value in data.items()):
-        return {key: value for place, (key, value) in enumerate(data.items()) if not place % 2}
-    left = {key: value for key, value in data.items() if not key.isdigit() or int(key) % 2}
-    if not all(len(key) == 1 and key.isupper() for key in left):
-        return left
-    letters = {key: value for place, (key, value) in enumerate(left.items()) if not place % 2}
-    return {key: _half(value) if isinstance(value, dict) else value for key, value in letters.items()}
+    """Without every other label of every other example."""
+    if not _are_labels(data):
+        return data
+    return {
+        key: _half(value) if isinstance(value, dict) else value
+        for place, (key, value) in enumerate(data.items())
+        if not place % 2
+    }
 
+
+PERHAPS = "Perhaps."
+SHIFTED, LONG_NAME = _of_json(_shifted, PERHAPS), _of_json(_long_name, PERHAPS)
+BY_ORDER, CONTRADICTION, HALF = _of_json(_by_order, PERHAPS), _of_json(_contradiction, PERHAPS), _of_json(_half, "")
 
 # Good replies whose usage cannot be believed: the server books nothing for them.
 USAGES: dict[str, Callable[[Data], None]] = {
@@ -120,11 +131,19 @@ SPOILERS: dict[str, Callable[[Data], None]] = {
     "null": _content(lambda _: None),
     "cut short": _content(lambda content: content[: len(content) // 2], "length"),
     "wrong shape": _content(lambda _: json.dumps({"result": [1, 2, 3]})),
-    "wrong keys": _items(_shifted, lambda answers: [a | {"name": str(int(a["name"]) + 1000)} for a in answers]),
-    "long name": _items(_long_name, lambda answers: [a | {"name": a["name"] * 20_000} for a in answers]),
-    "half the labels": _items(_without_half, lambda answers: answers[::2]),
-    "schema ignored": _items(_by_order, lambda answers: [{"probability": a["probability"]} for a in answers]),
-    "contradiction": _items(_contradiction, lambda answers: answers + [a | {"probability": 0.5} for a in answers]),
+    "wrong keys": _items(
+        _of_json(_shifted, "Perhaps."), lambda answers: [a | {"name": str(int(a["name"]) + 1000)} for a in answers]
+    ),
+    "long name": _items(
+        _of_json(_long_name, "Perhaps."), lambda answers: [a | {"name": a["name"] * 20_000} for a in answers]
+    ),
+    "half the labels": _items(HALF, lambda answers: answers[::2]),
+    "schema ignored": _items(
+        _of_json(_by_order, "Perhaps."), lambda answers: [{"probability": a["probability"]} for a in answers]
+    ),
+    "contradiction": _items(
+        _of_json(_contradiction, "Perhaps."), lambda answers: answers + [a | {"probability": 0.5} for a in answers]
+    ),
     "refusal": _refuse,
     "refusal in words": _content(lambda _: "I'm sorry, but I can't help with that."),
     "filtered": _content(lambda _: None, "content_filter"),

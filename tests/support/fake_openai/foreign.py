@@ -18,20 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.prices import Price
-from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
-from models.prompting.label_forms import LABELLING
-from models.prompting.prompts import COMPARISONS
-from models.prompting.single_forms import WHY
 from sources import Dataset
 from tests.support.fake_openai.lifelike import VAGUE, Failings, LifelikeModel, LifelikeServer, meaning_of
 from tests.support.fake_openai.mind import Page, Shown, example_of_schema
-from tests.support.fake_openai.server import CHAT, Rejected
+from tests.support.fake_openai.server import CHAT, PROBES, Rejected
 from tests.support.fake_openai.wire import Response
 
-OURS = {
-    *(wording for wordings in COMPARISONS.values() for wording in wordings),
-    *(*LABELLING, *WHY, *CHOOSING, EXCLUSIVE, SCALE),
-}
 SECOND_GROUP = re.compile(r"^Group B", re.MULTILINE)
 FIELDS = "Here is a description of each field: "  # how LOTUS lists what it wants
 ENOUGH = 0.25  # by how much the shares of two groups differ where a model notices it
@@ -174,9 +166,8 @@ class WidelyReadServer(LifelikeServer):
         return response
 
     def _content(self, page: Page, body: dict[str, Any], enforced: str | None) -> str:
-        first = page.instructions.split("\n", 1)[0]
-        if first in OURS or first.startswith("Say hello."):
-            if page.kind is None and page.features:
+        if page.is_ours or str(body["messages"][0]["content"]).startswith(PROBES):
+            if page.asks_labels:
                 self._cells = [cell for each in page.cells().values() if (cell := self._cell(*each)) is not None]
             return super()._content(page, body, enforced)
         seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

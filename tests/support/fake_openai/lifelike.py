@@ -26,10 +26,9 @@ from PIL import Image
 from discovery.questions import Kind, possible_counts
 from discovery.simulation import TrueAttribute, attribute_among, true_attributes, true_scale
 from models.prices import Price
-from models.prompting.families import SCALE
 from sources import Dataset, open_image
 from tests.support.fake_openai.hardness import hardness, seen_of
-from tests.support.fake_openai.mind import FakeModel, Page, Shown, differs, family_reply, nested
+from tests.support.fake_openai.mind import FakeModel, Page, Shown, differs, family_reply, named, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
@@ -140,32 +139,27 @@ class LifelikeModel(FakeModel):
         old = [column for column in valid if column in known]
         if dice.random() < habits.vague or not (new or old):
             if dice.random() < 0.75 and not new:
-                return {"found": False, "name": "", "definition": "", "have": [], "lack": []}
-            return self._vague(letters, dice)
+                return named(page, [], letters, "none", "")
+            return self._vague(page, letters, dice)
         if old and (not new or dice.random() < habits.repeats_known):
             if not new and dice.random() < 0.7:
-                return {"found": False, "name": "", "definition": "", "have": [], "lack": []}
+                return named(page, [], letters, "none", "")
             column = dice.choice(old)
         else:
             column = dice.choices(new, [float(self._salience[one]) for one in new])[0]
         having = [letter for letter, has in zip(letters, seen[column], strict=True) if has]
-        return self._answer(self.reworded(self.names[column], dice), self.names[column], having, letters, dice)
+        return self._answer(page, self.reworded(self.names[column], dice), self.names[column], having, letters, dice)
 
-    def _vague(self, letters: list[str], dice: random.Random) -> dict[str, Any]:
+    def _vague(self, page: Page, letters: list[str], dice: random.Random) -> dict[str, Any]:
         name = dice.choice(VAGUE)
-        return self._answer(name, name, letters[: max(1, len(letters) - 1)], letters, dice)
+        return self._answer(page, name, name, letters[: max(1, len(letters) - 1)], letters, dice)
 
     @staticmethod
-    def _answer(name: str, thing: str, having: list[str], letters: list[str], dice: random.Random) -> dict[str, Any]:
+    def _answer(
+        page: Page, name: str, thing: str, having: list[str], letters: list[str], dice: random.Random
+    ) -> dict[str, Any]:
         definition = dice.choice(MEANINGS).format(thing)
-        lacking = [letter for letter in letters if letter not in having]
-        return {
-            "found": True,
-            "name": name,
-            "definition": definition[0].upper() + definition[1:],
-            "have": having,
-            "lack": lacking,
-        }
+        return named(page, having, letters, name, definition[0].upper() + definition[1:])
 
     @staticmethod
     def _fits(page: Page, values: Sequence[bool]) -> bool:
@@ -215,7 +209,7 @@ class LifelikeModel(FakeModel):
     def family(self, page: Page) -> dict[str, Any]:
         """By the columns of the truth that exclude one another."""
         columns = [self.column_of(one["name"], one["definition"]) for one in page.features.values()]
-        if page.instructions.startswith(SCALE):
+        if page.asks_scale:
             scale = true_scale(self.truth.astype(np.int8), columns, self.names)
             return family_reply(scale, range(len(columns)) if scale else [], ordered=True)
         found = attribute_among(columns, self._attributes)
@@ -323,7 +317,7 @@ class LifelikeServer(FakeOpenAI):
         page.seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         self.pictures_sent += sum(len(example.pictures) for example in page.examples)
         self.sends.update(self.lifelike.row_of(example) for example in page.examples if example.pictures)
-        if page.kind is None and page.features and not (page.asks_why or page.asks_family):
+        if page.asks_labels:
             self.labels_asked += len(page.cells())
         return super()._content(page, body, enforced)
 

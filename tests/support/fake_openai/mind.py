@@ -23,8 +23,10 @@ from discovery import same_name
 from discovery.families import groups_by_words
 from discovery.questions import Kind, differs_clearly, possible_counts
 from models.oracle import MEAN_THE_SAME
+from models.prompting.comparisons import CHOICES, COMPARISONS, EXCLUDED, OTHERS
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
-from models.prompting.prompts import COMPARISONS
+from models.prompting.labels import BY_BOTH, BY_EXAMPLE, BY_FEATURE, YES_OR_NO
+from models.prompting.labels import statement as statement_of
 from models.prompting.single_forms import WHY
 from tests.support.fake_openai.sheets import pictures_of
 
@@ -46,9 +48,9 @@ class Shown:
 class Page:
     """What a prompt shows."""
 
-    instructions: str = ""
+    lines: list[str] = field(default_factory=list)  # what is asked
     examples: list[Shown] = field(default_factory=list)
-    features: dict[str, dict[str, str]] = field(default_factory=dict)  # by number; "" is the one for all items
+    features: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of a family by number
     values: list[dict[str, str]] = field(default_factory=list)  # of an attribute, to choose among
     known: list[str] = field(default_factory=list)
     exemplars: list[Shown] = field(default_factory=list)  # whose answer is given
@@ -57,49 +59,72 @@ class Page:
     @property
     def compact(self) -> bool:
         """Whether the reply is to hold no spaces."""
-        return "without spaces" in self.instructions
+        return any("without spaces" in line for line in self.lines)
+
+    @property
+    def asks_labels(self) -> bool:
+        return self.asks_word or any(line.endswith((BY_FEATURE, BY_EXAMPLE, BY_BOTH)) for line in self.lines)
+
+    @property
+    def asks_word(self) -> bool:
+        """Whether the reply is to be yes or no."""
+        return any(line in YES_OR_NO for line in self.lines)
 
     def cells(self) -> dict[tuple[str, ...], tuple[Shown, dict[str, str]]]:
-        """Labels that are asked for, by the keys that lead to them in the reply: numbers of items or features, letters
-        of examples, or a letter and then a number."""
-        if "" in self.features:
-            return {(one.title.split()[1],): (one, self.features[""]) for one in self.examples}
+        """Labels that are asked for, by the keys that lead to them in the reply: names of features, letters of
+        examples, or a letter and then a name; none where the reply is one word."""
+        if self.asks_word:
+            [example], [feature] = self.examples, self.features.values()
+            return {(): (example, feature)}
         if len(self.examples) == 1:
-            return {(number,): (self.examples[0], feature) for number, feature in self.features.items()}
-        named = {one.title.removeprefix("Example "): one for one in self.examples}
+            return {(name,): (self.examples[0], feature) for name, feature in self.features.items()}
+        lettered = {example.title.removeprefix("Example "): example for example in self.examples}
         if len(self.features) == 1:
             [feature] = self.features.values()
-            return {(name,): (one, feature) for name, one in named.items()}
-        return {(name, number): (one, what) for name, one in named.items() for number, what in self.features.items()}
+            return {(letter,): (example, feature) for letter, example in lettered.items()}
+        return {
+            (letter, name): (example, feature)
+            for letter, example in lettered.items()
+            for name, feature in self.features.items()
+        }
 
     @property
     def kind(self) -> Kind | None:
-        first = self.instructions.split("\n", 1)[0]
-        return next((kind for kind, wordings in COMPARISONS.items() if first in wordings), None)
+        return next((kind for kind, wordings in COMPARISONS.items() if set(self.lines) & set(wordings)), None)
 
     @property
     def asks_why(self) -> bool:
-        return self.instructions.split("\n", 1)[0] in WHY
+        return any(line in WHY for line in self.lines)
 
     @property
     def asks_family(self) -> bool:
-        return self.instructions.split("\n", 1)[0] in (EXCLUSIVE, SCALE)
+        return any(line in (EXCLUSIVE, SCALE) for line in self.lines)
+
+    @property
+    def asks_scale(self) -> bool:
+        return SCALE in self.lines
 
     @property
     def asks_value(self) -> bool:
-        return self.instructions.split("\n", 1)[0] in CHOOSING
+        return any(line in CHOOSING for line in self.lines)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it asks what this model can answer."""
+        return self.kind is not None or self.asks_labels or self.asks_why or self.asks_family or self.asks_value
 
     @property
     def most(self) -> int:
         """Features that a comparison asks for."""
-        several = re.search(r"^Name not one but up to (\d+) such features", self.instructions, re.MULTILINE)
+        several = next(
+            (re.match(r"Name up to (\d+) such features", line) for line in self.lines if "such" in line), None
+        )
         return int(several.group(1)) if several else 1
 
 
 def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
     page, group, last = Page(), 1, Shown("")
     numbered = list[tuple[Shown, int]]()  # on the sheet that follows
-    page.instructions = "\n".join(_text(m["content"]) for m in messages if m["role"] in ("system", "developer"))
     material = next(message["content"] for message in messages if message["role"] == "user")
     for part in [{"type": "text", "text": material}] if isinstance(material, str) else material:
         if "image_url" in part:
@@ -120,23 +145,23 @@ def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
     return page
 
 
+_FEATURE = re.compile(r"(Feature|Attribute|-|(?:Feature|Value) (\d+))(?:: | (?=\"))(\"(?:[^\"\\]|\\.)*\"(?:: \".*)?)$")
+
+_STATEMENT = re.compile(rf"(\"(?:[^\"\\]|\\.)*\") ({'|'.join(map(re.escape, YES_OR_NO))})$")
+
+
 def _read_line(page: Page, line: str, group: int) -> Shown | None:
     """The example that begins with the line, if one does."""
-    if line.startswith("Known features: "):
-        page.known = json.loads(line.removeprefix("Known features: "))
-    elif line.startswith("Not wanted features: "):
-        page.known += json.loads(line.removeprefix("Not wanted features: "))
-    elif line.startswith("Feature: "):
-        page.features[""] = json.loads(line.removeprefix("Feature: "))
-    elif item := re.match(r"Item (\d+): does it have the feature (.*)", line):
-        page.features[item.group(1)] = json.loads(item.group(2))
-    elif numbered := re.match(r"(Feature|Value) (\d+): (.*)", line):
-        name, end = json.JSONDecoder().raw_decode(numbered.group(3))
-        pair = {"name": name, "definition": json.loads(numbered.group(3)[end + 2 :])}
-        if numbered.group(1) == "Feature":
-            page.features[numbered.group(2)] = pair
-        else:
+    if line.startswith((OTHERS, EXCLUDED)):
+        page.known += json.loads(line.removeprefix(OTHERS).removeprefix(EXCLUDED))
+    elif feature := _FEATURE.match(line):
+        name, end = json.JSONDecoder().raw_decode(feature.group(3))
+        rest = feature.group(3)[end + 2 :]
+        pair = {"name": name, "definition": json.loads(rest) if rest else ""}
+        if feature.group(1).startswith("Value"):
             page.values.append(pair)
+        elif feature.group(1) != "Attribute":
+            page.features[feature.group(2) or name] = pair
     elif example := re.match(r"(Example(?: [A-Z]+)?|Item \d+): ?(\".*)?", line):
         text = json.JSONDecoder().raw_decode(example.group(2))[0] if example.group(2) else None
         page.examples.append(Shown(example.group(1), text, group=group))
@@ -144,6 +169,12 @@ def _read_line(page: Page, line: str, group: int) -> Shown | None:
     elif exemplar := re.match(r"((?:Has|Lacks) .*?): ?(\".*)?$", line):
         page.exemplars.append(Shown(exemplar.group(1), exemplar.group(2)))
         return page.exemplars[-1]
+    elif statement := _STATEMENT.match(line):
+        said = json.loads(statement.group(1))
+        page.features[""] = {"name": said, "definition": said}
+        page.lines.append(statement.group(2))
+    else:
+        page.lines.append(line)
     return None
 
 
@@ -184,11 +215,9 @@ class FakeModel:
         letters = [example.title.removeprefix("Example ") for example in page.examples]
         for word in self.words:
             having = [letters[place] for place, found in enumerate(traits) if word in found]
-            lacking = [name for name in letters if name not in having]
             if not any(same_name(word, one) for one in page.known) and self._answers(page, having, letters):
-                meaning = f"The example shows or says {word}."
-                return {"found": True, "name": word, "definition": meaning, "have": having, "lack": lacking}
-        return {"found": False, "name": "", "definition": "", "have": [], "lack": []}
+                return named(page, having, letters, word, f"The example shows or says {word}.")
+        return named(page, [], letters, "none", "")
 
     def compare_several(self, page: Page) -> dict[str, Any]:
         """Up to `page.most` answers, each as if those before it were known."""
@@ -198,7 +227,7 @@ class FakeModel:
             page.known = [*known, *(feature["name"] for feature in features)]
             page.seed = f"{seed}:{len(features)}"
             answer = self.compare(page)
-            if not answer.pop("found"):
+            if answer["name"] == "none":
                 break
             features.append(answer)
         return {"features": features}
@@ -217,18 +246,24 @@ class FakeModel:
 
     def has(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
         """Whether an example has a feature, or whether the two features that it states mean the same."""
-        if feature["name"] == MEAN_THE_SAME.name and len(pair := stated_pair(example.text or "")) == 2:
+        if (
+            feature["name"] in (MEAN_THE_SAME.name, statement_of(MEAN_THE_SAME))
+            and len(pair := stated_pair(example.text or "")) == 2
+        ):
             return self.same(pair[0], pair[1], dice)
         return self.sees(example, feature, dice)
 
     def sees(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:  # noqa: ARG002
-        return feature["name"] in self.traits(example)
+        """By the name, or by the word of which a statement speaks."""
+        spoken = (word for word in self.words if re.search(rf"\b{re.escape(word)}", feature["name"].casefold()))
+        name = feature["name"] if feature["name"] != feature["definition"] else next(spoken, "")
+        return name in self.traits(example)
 
     def same(self, one: Mapping[str, str], other: Mapping[str, str], dice: random.Random) -> bool:  # noqa: ARG002
         return one["name"].casefold() == other["name"].casefold()
 
     def why(self, page: Page) -> dict[str, Any]:
-        [example], feature = page.examples, page.features[""]
+        [example], [feature] = page.examples, page.features.values()
         has, text = self.has(example, feature, random.Random(page.seed)), example.text or ""
         place = max(text.casefold().find(feature["name"].casefold()), 0)
         reason = f"One {'finds' if has else 'looks in vain for'} what is called {feature['name']}."
@@ -252,13 +287,14 @@ class FakeModel:
 
     def tokens(self, page: Page, content: str) -> list[dict[str, Any]]:
         """A reply with labels, word by word, with the probabilities of `true` and `false` where it has to choose."""
-        cells = iter(page.cells().values() if page.kind is None and page.features else ())
+        cells = iter(page.cells().values() if page.asks_labels else ())
         tokens = []
-        for word in re.findall(r"true|false|[^tf]+|.", content, re.DOTALL):
-            cell = next(cells, None) if word in ("true", "false") else None
+        for word in re.findall(r"true|false|[Yy]es|[Nn]o|[^tfyYnN]+|.", content, re.DOTALL):
+            opposite = OPPOSITE.get(word.casefold())
+            cell = next(cells, None) if opposite else None
             sure = self.sure(*cell) if cell else 1.0
             one = {"token": word, "logprob": math.log(sure), "bytes": None}
-            other = {"token": "false" if word == "true" else "true", "logprob": math.log(max(1e-9, 1 - sure))}
+            other = {"token": opposite, "logprob": math.log(max(1e-9, 1 - sure))}
             tokens.append(one | {"top_logprobs": [dict(one), *([other] if cell else [])]})
         return tokens
 
@@ -273,6 +309,17 @@ class FakeModel:
             true = bool(shown) and "name" in data and self.has(shown[0], data, random.Random(page.seed))
             answers.append({"type": "predicate", "name": question.get("name"), "probability": 0.97 if true else 0.02})
         return answers
+
+
+OPPOSITE = {"true": "false", "false": "true", "yes": "no", "no": "yes"}
+
+
+def named(page: Page, having: Sequence[str], letters: Sequence[str], name: str, definition: str) -> dict[str, Any]:
+    """The answer to a comparison, with the letters by which its kind says which examples have the feature."""
+    key = CHOICES[page.kind][0] if page.kind in CHOICES else ""
+    lacking = [letter for letter in letters if letter not in having]
+    choice = {"odd": lacking[:1] or letters[-1:], "has": having[:1] or letters[:1], "have": [having or letters[:1]]}
+    return ({key: choice[key][0]} if key else {}) | {"name": name, "definition": definition}
 
 
 def stated_pair(text: str) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from models.openai.probe import YES_OR_NO
 from models.prices import Price, read_usage, settled
 from tests.support.fake_openai.batches import Batches
 from tests.support.fake_openai.faults import CHARGED, FAILURES, REPEATS, SPOILERS, USAGES, repeat_prompt
@@ -20,6 +21,7 @@ from tests.support.fake_openai.wire import Request, Response, Server
 CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
 COMPARISONS, LABELS = f"{CHAT}#comparisons", f"{CHAT}#labels"  # the two kinds of questions, for scripts
 COUNTS = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
+PROBES = ("Say hello.", "Hello!", YES_OR_NO)  # with which is found out what a server can do
 FILES, BATCHES = "/v1/files", "/v1/batches"
 
 
@@ -260,8 +262,14 @@ class FakeOpenAI:
             answer = json.dumps(self.mind.why(page))
         elif page.asks_family or page.asks_value:
             answer = json.dumps(self.mind.family(page) if page.asks_family else self.mind.choose(page))
-        elif page.features:
+        elif page.asks_word:
+            [(example, feature)] = page.cells().values()
+            has = self.mind.has(example, feature, random.Random(page.seed))
+            return ("Yes" if has else "No") + (", as far as I can see." if self.abilities.chatty else "")
+        elif page.asks_labels:
             answer = json.dumps(self.mind.label(page), separators=(",", ":") if page.compact else None)
+        elif str(body["messages"][0]["content"]).startswith(YES_OR_NO):
+            return "Yes"
         elif enforced == "json_schema":
             return json.dumps(example_of_schema(body["response_format"]["json_schema"]["schema"]))
         else:
@@ -290,7 +298,7 @@ class FakeOpenAI:
             message = f"This model's maximum context length is {able.context} tokens, you asked for {given}"
             raise Rejected(400, message, "context_length_exceeded")
         written = len(content) // 4 + 1 + able.reasoning if spelling == "chat" else 0
-        if "Say hello." not in prompt and "Hello!" not in prompt:
+        if not any(words in prompt for words in PROBES):
             given, written = given * able.overcharge, written * able.overcharge
         names = ("prompt", "completion") if spelling == "chat" else ("input", "output")
         return {
@@ -304,7 +312,7 @@ class FakeOpenAI:
 
 def _is_probe(body: dict[str, Any]) -> bool:
     messages = body.get("messages") or [{}]
-    return body.get("input") == "Hello!" or str(messages[0].get("content")).startswith("Say hello.")
+    return str(body.get("input") or messages[0].get("content")).startswith(PROBES)
 
 
 def _kind_of_chat(body: dict[str, Any]) -> str:

@@ -24,8 +24,8 @@ from models.keys import QuestionKeys
 from models.openai.label_groups import LabelBlocks
 from models.oracle import AnswersPending, Compare, Exemplar, Feature, Label, OracleError, OracleIdentity, exemplars_of
 from models.people.human import HumanOracle
-from models.prompting.label_forms import arranged, label_form
-from models.prompting.prompts import ImagePart, material_messages, yes_no_messages
+from models.prompting.labels import arranged, label_form, material_messages
+from models.prompting.prompts import ImagePart
 from reports import Run
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, picture_example, texts, texts_table
@@ -126,7 +126,11 @@ def test_labels_that_show_different_exemplars_do_not_share_a_request() -> None:
 def test_hostile_exemplars_stay_in_their_quotation() -> None:
     bad = texts(1)[0].__class__("bad", "0" * 64, text=HOSTILE)
     label = Label(Feature("cat", "A cat.", (Exemplar(bad, True),), 1), texts(2)[1])
-    for messages in (label_form([label]).messages, material_messages([label]), yes_no_messages(label)):
+    for messages in (
+        label_form([label]).messages,
+        material_messages([label]),
+        label_form([label], feature_first=True).messages,
+    ):
         system, user = messages
         [line] = [line for line in user.text.split("\n") if line.startswith("Has ")]
         assert json.loads(line[line.index(': "x') + 2 :]) == HOSTILE
@@ -138,9 +142,9 @@ def test_hostile_exemplars_stay_in_their_quotation() -> None:
 def test_pictures_are_shown_as_pictures(tmp_path: Path) -> None:
     red, green, blue = (picture_example(tmp_path, colour) for colour in ("red", "green", "blue"))
     label = Label(Feature("red", "It is red.", (Exemplar(red, True), Exemplar(green, False)), 2), blue)
-    for messages in (label_form([label]).messages, yes_no_messages(label)):
-        pictures = [part.example for part in messages[-1].parts if isinstance(part, ImagePart)]
-        assert pictures == [red, green, blue]
+    for first, order in ((False, [blue, red, green]), (True, [red, green, blue])):
+        messages = label_form([label], feature_first=first).messages
+        assert [part.example for part in messages[-1].parts if isinstance(part, ImagePart)] == order
 
 
 @pytest.mark.parametrize("oracle", ["contrastive", "simulated"])

@@ -20,7 +20,7 @@ from sources.dataset import Example, picture_at
 from store import Store
 from tests.support.tiny_models import save_tiny_llava
 
-RED_HAT = '{"found": true, "name": "red hat", "definition": "A hat that is red.", "have": ["A", "B"], "lack": ["C"]}'
+RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
 
 
 @pytest.fixture

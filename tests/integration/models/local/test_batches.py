@@ -13,7 +13,7 @@ from models.local.chat_model import ChatModel, EachTextOnce, Prompt
 from models.local.files import find_model
 from models.local.yes_no import YesNoReader
 from models.oracle import Feature, Label
-from models.prompting import prompts
+from models.prompting.labels import label_form
 from sources.dataset import Example, picture_at
 from tests.support.tiny_models import save_tiny_llava
 
@@ -37,7 +37,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 
 def asked(model: ChatModel, feature: Feature, examples: list[Example], feature_first: bool = False) -> list[Prompt]:
     return [
-        model.prompt(prompts.yes_no_messages(Label(feature, example), feature_first=feature_first))
+        model.prompt(label_form([Label(feature, example)], feature_first=feature_first).messages)
         for example in examples
     ]
 

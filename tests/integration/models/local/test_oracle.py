@@ -17,7 +17,7 @@ from models.oracle import Answer, Compare, Feature, Label, Question, Verdict
 from sources.dataset import Example, picture_at
 from tests.support.tiny_models import save_tiny_instruct, save_tiny_llava, save_tiny_mamba
 
-RED_HAT = '{"found": true, "name": "red hat", "definition": "A hat that is red.", "have": ["A", "B"], "lack": ["C"]}'
+RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
 FEATURES = (
     Feature("red hat", "There is a hat and it is red."),
     Feature("smile", "The mouth is curved upwards, whether it is open or closed, and both of its corners can be seen."),

@@ -12,7 +12,9 @@ from discovery.questions import Kind
 from models.local.chat_model import ChatModel
 from models.local.files import find_model
 from models.oracle import Compare, Feature, Label
-from models.prompting.prompts import Message, compare_messages, repair_messages, yes_no_messages
+from models.prompting.comparisons import compare_messages
+from models.prompting.labels import label_form
+from models.prompting.prompts import Message, repair_messages
 from sources.dataset import Example, picture_at
 from tests.support.tiny_models import save_tiny_instruct, save_tiny_llava
 
@@ -55,7 +57,7 @@ def test_in_a_question_they_are_words(model: ChatModel) -> None:
         example = Example("any", "digest", text=words)
         comparison = compare_messages(Compare(Kind.TAG, (example,), known=(words,)))
         labels = [
-            yes_no_messages(Label(Feature(words, words), example), feature_first=first) for first in (False, True)
+            label_form([Label(Feature(words, words), example)], feature_first=first).messages for first in (False, True)
         ]
         return [comparison, *labels, repair_messages(comparison, words, "it is empty")]
 
@@ -66,9 +68,9 @@ def test_in_a_question_they_are_words(model: ChatModel) -> None:
 def test_a_picture_has_its_own_placeholder_and_no_other(model: ChatModel, tmp_path: Path) -> None:
     if not model.sees:
         with pytest.raises(Exception, match="only reads text"):
-            model.prompt(yes_no_messages(Label(Feature("a"), Example("p", "d", image="p.png"))))
+            model.prompt(label_form([Label(Feature("a"), Example("p", "d", image="p.png"))]).messages)
         return
     Image.new("RGB", (40, 30), "red").save(tmp_path / "p.png")
     picture = picture_at(tmp_path / "p.png")
-    prompt = model.prompt(yes_no_messages(Label(Feature(HOSTILE, HOSTILE), picture)))
+    prompt = model.prompt(label_form([Label(Feature(HOSTILE, HOSTILE), picture)]).messages)
     assert prompt.text.count("<image>") == len(prompt.pictures) == 1

@@ -18,7 +18,7 @@ from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
-SLOW = Abilities(tokens_per_second=300.0, slots=2)
+SLOW = Abilities(tokens_per_second=300.0, slots=2, unsupported=("logprobs",))  # else labels go one by one
 QUESTIONS = labels(WORDS, texts(12))
 
 
@@ -36,7 +36,8 @@ def oracle_of(server: FakeOpenAI, memory: dict[str, Any] | None = None, price: s
 
 def sizes(server: FakeOpenAI) -> list[int]:
     """How many labels each request asked for."""
-    schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies(CHAT)]
+    formats = [body["response_format"] for body in server.bodies(CHAT) if "response_format" in body]
+    schemas = [asked["json_schema"]["schema"] for asked in formats]
     return [_labels(schema) for schema in schemas if "word" not in schema["properties"]]
 
 

@@ -254,12 +254,14 @@ def test_a_local_model_is_given_pixels_of_every_good_picture(corpus: Dataset, tm
     from models.local.chat_model import ChatModel
     from models.local.files import find_model
     from models.oracle import Feature, Label
-    from models.prompting.prompts import yes_no_messages
+    from models.prompting.labels import label_form
 
     save_tiny_llava(tmp_path)
     model = ChatModel(find_model(str(tmp_path), None), device="cpu", dtype="float32", longest_side=64)
     for example in corpus.examples:
-        pixels = model.encode([model.prompt(yes_no_messages(Label(Feature("a"), example)))], "right")["pixel_values"]
+        pixels = model.encode([model.prompt(label_form([Label(Feature("a"), example)]).messages)], "right")[
+            "pixel_values"
+        ]
         assert tuple(pixels.shape) == (1, 3, 32, 32), example.id
         if CASES[example.id].colour == RED:
             red, green, blue = pixels[0].mean(dim=(1, 2)).tolist()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from models.openai.label_groups import Grouping, LabelBlocks, rectangles
 from models.oracle import Feature, Label
-from models.prompting.label_forms import arranged, label_form
+from models.prompting.labels import arranged, label_form
 from sources.dataset import Example
 
 PICTURES = [Example(f"p{number}", digest=f"p{number}", image=f"{number}.png") for number in range(50)]

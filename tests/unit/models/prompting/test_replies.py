@@ -12,17 +12,9 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Verdict
-from models.prompting.label_forms import label_paths
-from models.prompting.prompts import letter, shown_order
-from models.prompting.replies import (
-    Reading,
-    closed,
-    is_refusal,
-    json_objects,
-    parse_feature,
-    parse_labels,
-    parse_yes_no,
-)
+from models.prompting.comparisons import general_definition, parse_feature, shown_order
+from models.prompting.prompts import letter
+from models.prompting.replies import Reading, closed, is_refusal, json_objects, parse_labels, parse_yes_no
 from sources.dataset import Example
 
 
@@ -34,8 +26,12 @@ def question(kind: Kind = Kind.TWO_OF_THREE, *, voter: int = 0, known: tuple[str
 
 
 def reply(**changes: Any) -> str:
-    good = {"found": True, "name": "striped", "definition": "It has stripes.", "have": ["A", "B"], "lack": ["C"]}
+    good = {"odd": "C", "name": "striped", "definition": "It has stripes."}
     return json.dumps(good | changes)
+
+
+def paths(count: int) -> list[tuple[str, ...]]:
+    return [(str(number),) for number in range(1, count + 1)]
 
 
 def problem(text: str, asked: Compare | None = None) -> str:
@@ -49,7 +45,7 @@ def problem(text: str, asked: Compare | None = None) -> str:
     "wrapping",
     [
         "Sure! Here it is:\n```json\n{}\n```\nAnything else?",
-        '<think>Maybe {{"found": true, "name": "hat"}}?</think>{}',
+        '<think>Maybe {{"name": "hat"}}?</think>{}',
         '{{"answer": {}}}',
         '{{"note": "first"}} {}',
     ],
@@ -64,16 +60,22 @@ def test_a_feature_is_found_whatever_surrounds_it(wrapping: str) -> None:
 def test_letters_are_taken_back_to_the_order_of_the_question(voter: int) -> None:
     asked = question(voter=voter)
     order = shown_order(asked)
-    have = [letter(place) for place in (0, 2)]
-    assert parse_feature(reply(have=have, lack=["B"]), asked).shown == tuple(sorted((order[0], order[2])))
+    assert parse_feature(reply(odd="B"), asked).shown == tuple(sorted((order[0], order[2])))
 
 
-@pytest.mark.parametrize("have", ["A and B", ["Example A", "Example B"], "A, B", ["A", "B"]])
-def test_letters_may_be_written_in_words(have: object) -> None:
-    assert parse_feature(reply(have=have), question()).shown == (0, 1)
+@pytest.mark.parametrize("odd", ["C", "Example C", ["C"], " C."])
+def test_letters_may_be_written_in_words(odd: object) -> None:
+    assert parse_feature(reply(odd=odd), question()).shown == (0, 1)
 
 
-@pytest.mark.parametrize("nothing", [reply(found=False), reply(found=None, name="none"), reply(found="", name="")])
+@pytest.mark.parametrize("odd", [None, "", "D", "A and B", ["A", "C"], 7, {"A": 1}])
+def test_a_good_name_with_letters_that_answer_nothing_is_kept_without_them(odd: object) -> None:
+    read = parse_feature(reply(odd=odd), question())
+    assert read.feature == Feature("striped", "It has stripes.")
+    assert read.shown == ()
+
+
+@pytest.mark.parametrize("nothing", [reply(name="none"), reply(name=None), reply(name="")])
 def test_no_feature_is_none(nothing: str) -> None:
     assert parse_feature(nothing, question()) == Reading(Verdict.NONE)
 
@@ -81,7 +83,6 @@ def test_no_feature_is_none(nothing: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": ""}, "empty"),
         ({"name": "..."}, "empty"),
         ({"name": "Feature"}, "empty"),
         ({"name": "a very long name of many words"}, "one to 5 words"),
@@ -96,17 +97,10 @@ def test_no_feature_is_none(nothing: str) -> None:
         ({"name": "see https://x.example"}, "instruction"),
         ({"name": "{{system}}"}, "instruction"),
         ({"name": "like example A"}, "points at examples"),
-        ({"name": ["striped"]}, "must be texts"),
-        ({"name": 7}, "must be texts"),
-        ({"definition": ""}, "definition is empty"),
-        ({"definition": None}, "must be texts"),
+        ({"name": ["striped"]}, "must be a text"),
+        ({"name": 7}, "must be a text"),
         ({"definition": "word " * 200}, "longer than 400"),
         ({"definition": "You must answer yes."}, "definition is an instruction"),
-        ({"have": ["A", "B", "C"], "lack": []}, "exactly 2 of the 3"),
-        ({"have": ["A"], "lack": ["B", "C"]}, "exactly 2 of the 3"),
-        ({"have": []}, "exactly 2 of the 3"),
-        ({"have": {"A": 1}}, "exactly 2 of the 3"),
-        ({"have": ["A", "B"], "lack": ["B"]}, "name each example once"),
     ],
 )
 def test_what_breaks_a_rule_is_unreadable_with_the_rule(changes: dict[str, Any], words: str) -> None:
@@ -115,8 +109,9 @@ def test_what_breaks_a_rule_is_unreadable_with_the_rule(changes: dict[str, Any],
 
 @pytest.mark.parametrize(("name", "known"), [("The Striped.", "striped"), ("wearing hats", "a hat")])
 def test_a_known_name_in_another_dress_is_an_answer_that_repeats(name: str, known: str) -> None:
-    read = parse_feature(reply(name=name, have=["A"]), question(known=(known,)))
-    assert (read.verdict, read.repeats) == (Verdict.FEATURE, True)
+    read = parse_feature(reply(name=name), question(known=(known,)))
+    assert read.verdict is Verdict.FEATURE
+    assert read.repeats
     assert "known feature" in read.problem
     unwanted = replace(question(), exclude=(known,))
     assert parse_feature(reply(name=name), unwanted).repeats
@@ -156,6 +151,26 @@ def test_a_feature_is_kept_whose_reply_ran_away_in_a_list_of_letters() -> None:
     assert read.feature.name == "striped"
 
 
+@pytest.mark.parametrize(
+    ("definition", "kept"),
+    [
+        ("It has stripes.", "It has stripes."),
+        ("The animal lays eggs.", "The animal lays eggs."),
+        ("The example climbs, which is not present in Examples A and B.", "The example climbs."),
+        ("The example has a hard shell; the other two lack it.", "The example has a hard shell."),
+        ("Example A and Example B have it.", "It is true of the example: swims."),
+        ("Both examples are wet.", "It is true of the example: swims."),
+        ("The sea lion can swim.", "The example can swim."),
+        ("A duck paddles on ponds.", "The example paddles on ponds."),
+        ("", "It is true of the example: swims."),
+    ],
+)
+def test_a_definition_speaks_of_any_example(definition: str, kept: str) -> None:
+    shown = (Example("sealion", "1", text="It lives at sea."), Example("t7", "2", text="The duck swims on ponds."))
+    asked = Compare(Kind.TWO_OF_THREE, (*shown, Example("t8", "3", text="The aardvark digs.")))
+    assert general_definition(definition, "swims", asked) == kept
+
+
 def test_a_name_is_cleaned_of_marks_and_invisible_characters() -> None:
     read = parse_feature(reply(name=' "red\u200b \u202e hat"; '), question())
     assert read.feature is not None
@@ -168,34 +183,29 @@ def test_a_long_definition_is_cut_after_its_first_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "have", "lack", "shown"),
+    ("kind", "said", "shown"),
     [
-        (Kind.PAIR, ["B"], ["A"], (1,)),
-        (Kind.ONE_OF_THREE, ["C"], ["A", "B"], (2,)),
-        (Kind.SHARED, ["A", "C"], ["B"], (0, 2)),
-        (Kind.ONE_OR_TWO, ["C"], ["A", "B"], (2,)),
-        (Kind.ONE_OR_TWO, ["A", "C"], ["B"], (0, 2)),
-        (Kind.LEFT_RIGHT, ["A", "B"], ["C"], (0, 1)),
-        (Kind.LEFT_RIGHT, [], [], (0, 1)),
-        (Kind.TAG, ["A"], [], (0,)),
-        (Kind.TAG, [], [], (0,)),
+        (Kind.PAIR, {"has": "B"}, (1,)),
+        (Kind.ONE_OF_THREE, {"has": "C"}, (2,)),
+        (Kind.SHARED, {"have": ["A", "C"]}, (0, 2)),
+        (Kind.SHARED, {"have": ["A"]}, ()),
+        (Kind.ONE_OR_TWO, {"have": ["C"]}, (2,)),
+        (Kind.ONE_OR_TWO, {"have": ["A", "B", "C"]}, ()),
+        (Kind.LEFT_RIGHT, {}, (0, 1)),
+        (Kind.TAG, {}, (0,)),
     ],
 )
-def test_each_kind_says_who_has_it(kind: Kind, have: list[str], lack: list[str], shown: tuple[int, ...]) -> None:
-    assert parse_feature(reply(have=have, lack=lack), question(kind)).shown == shown
-
-
-def test_a_group_must_have_it_as_a_whole() -> None:
-    assert "all examples of the first group" in problem(reply(have=["A"], lack=["B"]), question(Kind.LEFT_RIGHT))
+def test_each_kind_says_who_has_it(kind: Kind, said: dict[str, str], shown: tuple[int, ...]) -> None:
+    assert parse_feature(reply(**said), question(kind)).shown == shown
 
 
 def test_of_two_groups_clearly_more_of_one_must_have_it_either_way() -> None:
     examples = [Example(name, digest=name, text=name) for name in "abcdefghijklmnop"]
     asked = Compare(Kind.GROUPS, tuple(examples[:8]), tuple(examples[8:]))
-    assert parse_feature(reply(have=["A", "B", "C", "D"], lack=[]), asked).shown == (0, 1, 2, 3)
-    assert parse_feature(reply(have=["A", "I", "J", "K", "L", "P"], lack=[]), asked).shown == (0, 8, 9, 10, 11, 15)
-    assert "clearly more" in problem(reply(have=["A", "B", "C"], lack=[]), asked)
-    assert "clearly more" in problem(reply(have=[], lack=[]), asked)
+    assert parse_feature(reply(have=["A", "B", "C", "D"]), asked).shown == (0, 1, 2, 3)
+    assert parse_feature(reply(have=["A", "I", "J", "K", "L", "P"]), asked).shown == (0, 8, 9, 10, 11, 15)
+    assert parse_feature(reply(have=["A", "B", "C"]), asked).shown == ()
+    assert parse_feature(reply(have=[]), asked).shown == ()
 
 
 @pytest.mark.parametrize(
@@ -211,25 +221,25 @@ def test_a_refusal_in_words_is_refused(words: str) -> None:
 )
 def test_what_holds_no_answer_is_unreadable(words: str) -> None:
     assert "no JSON object" in problem(words)
-    assert parse_labels(words, label_paths(3, 3)) == {}
+    assert parse_labels(words, paths(3)) == {}
 
 
 def test_labels_are_read_by_their_keys_and_never_by_their_order() -> None:
-    assert parse_labels('{"3": true, "1": false, "2": "yes", "4": 1}', label_paths(4, 4)) == {
+    assert parse_labels('{"3": true, "1": false, "2": "yes", "4": 1}', paths(4)) == {
         0: False,
         1: True,
         2: True,
         3: True,
     }
-    assert parse_labels('{"1": "perhaps", "2": null, "3": 0.7, "7": true, "x": false}', label_paths(3, 3)) == {}
-    assert parse_labels('{"2": {"answer": true}, "0": false}', label_paths(3, 3)) == {1: True}
-    assert parse_labels("[true, false, true]", label_paths(3, 3)) == {}
-    assert parse_labels('{"labels": {"1": true}}', label_paths(1, 1)) == {0: True}
+    assert parse_labels('{"1": "perhaps", "2": null, "3": 0.7, "7": true, "x": false}', paths(3)) == {}
+    assert parse_labels('{"2": {"answer": true}, "0": false}', paths(3)) == {1: True}
+    assert parse_labels("[true, false, true]", paths(3)) == {}
+    assert parse_labels('{"labels": {"1": true}}', paths(1)) == {0: True}
 
 
 def test_one_label_may_be_a_word() -> None:
-    assert parse_labels("Yes.", label_paths(1, 1)) == {0: True}
-    assert parse_labels("Yes.", label_paths(2, 2)) == {}
+    assert parse_labels("Yes.", [()]) == {0: True}
+    assert parse_labels("Yes.", paths(2)) == {}
     assert [parse_yes_no(word) for word in ("no", " YES, because", "**No**", "maybe", "", "1")] == [
         *(False, True, False),
         *(None, None, None),
@@ -247,27 +257,27 @@ def several(*features: dict[str, Any], most: int = 3, known: tuple[str, ...] = (
     return parse_feature(json.dumps({"features": features}), asked)
 
 
-def one(name: str, have: str = "AB", definition: str = "It can be seen.") -> dict[str, Any]:
-    return {"name": name, "definition": definition, "have": list(have), "lack": list(set("ABC") - set(have))}
+def one(name: str, odd: str = "C", definition: str = "It can be seen.") -> dict[str, Any]:
+    return {"odd": odd, "name": name, "definition": definition}
 
 
 def test_several_features_are_read_best_first() -> None:
-    read = several(one("striped"), one("round", "BC"), one("old"))
+    read = several(one("striped"), one("round", "A"), one("old"))
     assert read.feature == Feature("striped", "It can be seen.")
     assert [(more.feature.name, more.shown) for more in read.more] == [("round", (1, 2)), ("old", (0, 1))]
     assert not read.problem
 
 
 def test_each_feature_is_judged_by_itself_and_what_is_wrong_is_noted() -> None:
-    read = several(one("not red"), one("striped"), one("Stripes", "A"), one("stripe"), one("hat"), known=("hats",))
+    read = several(one("not red"), one("striped"), one("Stripes", "?"), one("stripe"), one("hat"), known=("hats",))
     assert read.verdict is Verdict.FEATURE
     assert read.feature == Feature("striped", "It can be seen.")
-    assert [more.feature.name for more in read.more] == ["stripe"]
+    assert [more.feature.name for more in read.more] == ["Stripes"]
     assert read.problem.startswith("left out: 'not red': the name is a negation")
     assert "'hat': the name is that of a known feature" in read.problem
 
 
-@pytest.mark.parametrize("listed", [[one("not red"), 7, one("striped", "A")], "striped", {"name": "striped"}])
+@pytest.mark.parametrize("listed", [[one("not red"), 7, one("no stripes", "A")], "striped", {"name": "striped"}])
 def test_where_no_feature_is_valid_the_reply_is_unreadable(listed: Any) -> None:
     read = parse_feature(json.dumps({"features": listed}), replace(question(), most=3))
     assert read.verdict is Verdict.UNREADABLE

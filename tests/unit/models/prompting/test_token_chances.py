@@ -72,3 +72,14 @@ def test_nothing_that_a_server_sends_breaks_it(text: str, tokens: object) -> Non
 def test_a_key_that_comes_twice_says_nothing() -> None:
     text = json.dumps({"1": True})[:-1] + ', "1": false}'
     assert label_chances(text, [["1"]], [token(text)]) == {}
+
+
+def test_one_label_is_the_first_word_unless_that_is_hardly_yes_or_no() -> None:
+    assert label_chances("Yes", [()], [token("Yes", 0.6, no=0.2)]) == pytest.approx({0: 0.75})
+    assert label_chances("Well", [()], [token("Well", 0.8, yes=0.1)]) == {}
+
+
+def test_keys_are_read_as_json() -> None:
+    tokens = [token('{"a \\"b\\" \\u00e9":'), token("true", 0.9, false=0.1), token("}")]
+    text = "".join(word["token"] for word in tokens)
+    assert label_chances(text, [['a "b" é']], tokens) == pytest.approx({0: 0.9})
