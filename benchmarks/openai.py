@@ -136,8 +136,15 @@ def timed_oracle(url: str, questions: list[Label], concurrency: int, grouping: G
 
 def recorded(oracle: Oracle, store: Store) -> Recorded:
     connect(oracle)
-    run = {"name": "throughput", "flow": "benchmark", "dataset": "notes", "oracle": str(oracle.identity)}
-    store.runs.begin("throughput", "throughput", **run, settings={})
+    store.runs.begin(
+        "throughput",
+        "throughput",
+        name="throughput",
+        flow="benchmark",
+        dataset="notes",
+        oracle=str(oracle.identity),
+        settings={},
+    )
     return Recorded(oracle, store, run_id="throughput", scope="throughput")
 
 

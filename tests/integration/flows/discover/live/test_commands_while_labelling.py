@@ -79,7 +79,12 @@ def test_a_budget_is_lowered_and_raised_while_the_rest_is_labelled(world: World)
     assert more.summary.stopped_because == "queries"
     high = of(world, budget="9", seed=2, out=str(world.folder.parent / "runs" / "high"))
     lower, raise_again = (at(n, Path(str(high.out)), action="budget", usd=usd) for n, usd in ((5, "0.4"), (20, "9")))
-    run = discovered(high, while_labelling=lambda answered: (lower(answered), raise_again(answered)))
+
+    def change_twice(answered: int) -> None:
+        lower(answered)
+        raise_again(answered)
+
+    run = discovered(high, while_labelling=change_twice)
     assert run.summary.stopped_because == "queries"
     assert run.summary.cost_usd > 0.4
 
