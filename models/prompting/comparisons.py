@@ -196,7 +196,7 @@ def _features(data: dict[str, Any], question: Compare) -> Reading:
 
 def _feature(data: dict[str, Any], question: Compare) -> Reading:
     raw_name, raw_definition = data.get("name"), data.get("definition")
-    if raw_name is None or raw_name == "":
+    if raw_name is None:
         return Reading(Verdict.NONE)
     if not isinstance(raw_name, str):
         return unreadable("the name must be a text")

@@ -75,7 +75,7 @@ def test_a_good_name_with_letters_that_answer_nothing_is_kept_without_them(odd: 
     assert read.shown == ()
 
 
-@pytest.mark.parametrize("nothing", [reply(name="none"), reply(name=None), reply(name="")])
+@pytest.mark.parametrize("nothing", [reply(name="none"), reply(name=None), reply(name="None.")])
 def test_no_feature_is_none(nothing: str) -> None:
     assert parse_feature(nothing, question()) == Reading(Verdict.NONE)
 
@@ -83,6 +83,7 @@ def test_no_feature_is_none(nothing: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"name": ""}, "empty"),
         ({"name": "..."}, "empty"),
         ({"name": "Feature"}, "empty"),
         ({"name": "a very long name of many words"}, "one to 5 words"),
