@@ -21,6 +21,8 @@ from typing import Any
 
 from benchmarks.machine import tell
 from benchmarks.results import Table
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.bounds import Bounds
 from models.openai.config import OpenAIConfig
 from models.openai.label_groups import Grouping
@@ -29,7 +31,6 @@ from models.openai.probe import Abilities
 from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
 from models.prices import Price
 from models.prompting.labels import label_form
-from models.recorded import Recorded
 from sources.dataset import Example
 from store import Store
 
@@ -134,7 +135,7 @@ def timed_oracle(url: str, questions: list[Label], concurrency: int, grouping: G
     return seconds
 
 
-def recorded(oracle: Oracle, store: Store) -> Recorded:
+def recorded(oracle: Oracle, store: Store) -> CachedOracle:
     connect(oracle)
     store.runs.begin(
         "throughput",
@@ -145,7 +146,7 @@ def recorded(oracle: Oracle, store: Store) -> Recorded:
         oracle=str(oracle.identity),
         settings={},
     )
-    return Recorded(oracle, store, run_id="throughput", scope="throughput")
+    return CachedOracle(oracle, RunLedger(store, "throughput", "throughput"))
 
 
 def note(word: str, number: int) -> Label:

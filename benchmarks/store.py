@@ -4,8 +4,8 @@
 and every answer is stored and booked with its reply. A dozen requests leave at a time, as those of `openai:` do.
 Answers are made up, which is not counted. All processes label for one scope.
 
-*growth*: one run has paid for all answers and a second one of the same scope has used them. *Start* is opening the
-store, beginning a run, counting the answers and the first claim. Exponents are of processor time; 1 is linear.
+*growth*: one run has paid for all answers. *Start* is opening the store, beginning a run, counting the answers and the
+first claim. Exponents are of processor time; 1 is linear.
 
 *resume*: an enrichment is killed half-way and started again. Its simulated crowd answers at once for a price, so that
 all its time is overhead.
@@ -25,12 +25,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, pairwise
 from math import log
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sqlalchemy import text
@@ -43,12 +43,12 @@ from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.progress import Display
 from models import Answer, Feature, Label, OracleIdentity, Verdict
+from models.cached import CLAIMED_AT_ONCE, OpenRequest
 from models.keys import QuestionKeys
 from models.oracle import Usage
-from models.recorded import CLAIMED_AT_ONCE, record_of
 from sources import Example
 from sources.dataset import digest_of_content
-from store import Request, Store, back_up, new_owner, sqlite_file
+from store import Granted, Respondent, Store, Wanted, back_up, new_owner, sqlite_file
 
 MEASURES = ("paid", "growth", "resume", "backup")
 QUICK = {"labels": 20_000, "processes": [1, 2], "answers": [2_000, 20_000], "examples": 1_000}
@@ -129,27 +129,29 @@ def labels_of(first: int, last: int) -> dict[str, Label]:
     return {keys.of(label): label for label in labels}
 
 
-def claimed(store: Store, run_id: str, scope: str, owner: str, keys: Sequence[str], sending: int = 0) -> dict[str, Any]:
-    """The fences of the claims."""
-    requests = [Request(key, PRICE, str(IDENTITY), "label") for key in keys]
-    terms: dict[str, Any] = {"owner": owner, "lease_seconds": 900.0, "budget": None, "sending": sending}
-    return dict(store.claims.claim(run_id, scope, requests, **terms).granted)
+def claimed(store: Store, run_id: str, owner: str, keys: Sequence[str]) -> list[Granted]:
+    """The requests, each of PER_REQUEST labels."""
+    together = (tuple(keys[place : place + PER_REQUEST]) for place in range(0, len(keys), PER_REQUEST))
+    wanted = [Wanted(part, PRICE * len(part)) for part in together]
+    by = Respondent(str(IDENTITY), IDENTITY.to_json())
+    return store.requests.claim(run_id, by, wanted, owner=owner, lease_seconds=900.0, budget=None).granted
 
 
-def record(store: Store, run_id: str, answers: dict[str, Answer], fences: dict[str, Any]) -> None:
-    by, identity = str(IDENTITY), IDENTITY.to_json()
-    records = [
-        record_of(answer, key, fences[key], answer.question.content, by, identity) for key, answer in answers.items()
-    ]
-    store.answers.record(run_id, records)
+def leave(store: Store, run_id: str, owner: str, granted: Granted) -> None:
+    assert store.requests.send(run_id, owner, {granted.request: granted.booked}, None) == ({granted.request}, False)
 
 
-def answer_batch(store: Store, run_id: str, scope: str, first: int, last: int) -> list[str]:
+def record(store: Store, run_id: str, answers: dict[str, Answer], granted: Sequence[Granted]) -> None:
+    opened = (OpenRequest(one.request, one.keys, answers={key: answers[key] for key in one.keys}) for one in granted)
+    store.requests.record(run_id, [request.reply() for request in opened])
+
+
+def answer_batch(store: Store, run_id: str, first: int, last: int) -> list[str]:
     """Label these examples as runs do it; returns the keys of the answers."""
     asked = labels_of(first, last)
-    fences = claimed(store, run_id, scope, run_id, list(asked), sending=len(asked))
+    granted = claimed(store, run_id, run_id, list(asked))
     answers = {key: Answer(label, Verdict.YES, str(IDENTITY), cost=PRICE) for key, label in asked.items()}
-    record(store, run_id, answers, fences)
+    record(store, run_id, answers, granted)
     return list(asked)
 
 
@@ -190,9 +192,6 @@ def work(url: str, first: int, last: int, in_flight: int = 1) -> dict[str, float
         run_id, owner = f"of {first}", new_owner()
         begin(store, run_id)
 
-        def leave(keys: list[str]) -> None:
-            assert store.claims.mark_leaving(owner, dict.fromkeys(keys, PRICE)) == set(keys)
-
         began, used = time.time(), time.process_time()
         for start in range(first, last, AT_ONCE // PER_REQUEST):
             asked = labels_of(start, min(start + AT_ONCE // PER_REQUEST, last))
@@ -200,9 +199,9 @@ def work(url: str, first: int, last: int, in_flight: int = 1) -> dict[str, float
             replies = make_answers(asked, dice)
             made_up += time.process_time() - before
             keys = list(asked)
-            fences = claimed(store, run_id, SCOPE, owner, keys)
-            list(threads.map(leave, (keys[place : place + PER_REQUEST] for place in range(0, len(keys), PER_REQUEST))))
-            record(store, run_id, replies, fences)
+            granted = claimed(store, run_id, owner, keys)
+            list(threads.map(partial(leave, store, run_id, owner), granted))
+            record(store, run_id, replies, granted)
         return {"began": began, "ended": time.time(), "processor": time.process_time() - used - made_up}
 
 
@@ -264,14 +263,12 @@ def growth(database: Database, sizes: Sequence[int]) -> Table:
 
 
 def fill(url: str, answers: int) -> None:
-    """A run has claimed and paid for so many answers, many at a time, and a second one has used them."""
+    """A run has claimed and paid for so many answers, many at a time."""
     with Store.open(url) as store:
-        for run in ("run-1", "run-2"):
-            begin(store, run)
+        begin(store, "run-1")
         for start in range(0, answers, STORED_AT_ONCE):
             end = min(start + STORED_AT_ONCE, answers)
-            keys = answer_batch(store, "run-1", SCOPE, start // FEATURES, end // FEATURES)
-            store.answers.note_uses("run-2", keys)
+            answer_batch(store, "run-1", start // FEATURES, end // FEATURES)
         if store.engine.dialect.name == "postgresql":  # as its autovacuum does a little later
             with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.exec_driver_sql("VACUUM ANALYZE")
@@ -284,11 +281,12 @@ def measured(url: str, answers: int, database: Database) -> tuple[dict[str, floa
 
     def start(store: Store) -> None:
         begin(store, "run-3")
-        assert store.answers.count(SCOPE) == answers
-        store.claims.claim("run-3", SCOPE, [Request(new, 0)], owner="run-3", lease_seconds=1.0, budget=None)
+        assert store.requests.count(SCOPE) == answers
+        assert claimed(store, "run-3", "run-3", [new])
 
     def use(store: Store) -> None:
-        store.answers.note_uses("run-3", store.answers.lookup(known))
+        assert len(store.requests.lookup(known)) == min(len(known), answers)
+        store.costs.note_stored("run-3", str(IDENTITY), {"label": (len(known), PRICE * len(known))})
         store.costs.totals("run-3")
 
     def look(store: Store) -> None:
@@ -385,12 +383,12 @@ def measure_backup(url: str, answers: int, folder: Path) -> list[Cell]:
     with Store.open(url) as store:
         idle = timed_backup(store, folder / "idle.sqlite")
         with writing(url, answers):
-            before, began = store.answers.count(), time.perf_counter()
+            before, began = store.requests.count(), time.perf_counter()
             time.sleep(SECONDS_ALONE)
-            undisturbed = (store.answers.count() - before) / (time.perf_counter() - began)
-            before = store.answers.count()
+            undisturbed = (store.requests.count() - before) / (time.perf_counter() - began)
+            before = store.requests.count()
             busy = timed_backup(store, folder / "busy.sqlite")
-            during = (store.answers.count() - before) / busy
+            during = (store.requests.count() - before) / busy
     for name, least in (("idle.sqlite", answers), ("busy.sqlite", before)):
         with Store.open(str(folder / name)) as copy:
             found = check(copy)
@@ -426,5 +424,5 @@ def write(url: str, answers: int, started: Event) -> None:
     with Store.open(url) as store:
         begin(store, "writer", "another scope")
         for first in count(answers // FEATURES, 10):
-            answer_batch(store, "writer", "another scope", first, first + 10)
+            answer_batch(store, "writer", first, first + 10)
             started.set()

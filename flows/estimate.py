@@ -374,7 +374,7 @@ def unanswered_by(oracle: Oracle, store: Store) -> Callable[[Sequence[Question]]
 
     def unanswered(questions: Sequence[Question]) -> Sequence[Question]:
         by_key = {keys.of(question): question for question in questions}
-        stored = store.answers.lookup(list(by_key))
+        stored = store.requests.answers(list(by_key))
         return [question for key, question in by_key.items() if key not in stored]
 
     return unanswered

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from models import LATENCIES, AnswersPending, Money, Oracle, OracleError, Recorded, TellsTraffic, in_usd
+from models import LATENCIES, AnswersPending, Money, Oracle, OracleError, RunLedger, TellsTraffic, in_usd
 from sources import printable
 
 if TYPE_CHECKING:
-    from store import ActiveRun, Job, Store
-    from store.ledger import RunState, Totals
+    from store import ActiveRun, Job, RunState, Store, Totals
 
 
 @contextmanager
@@ -163,13 +162,10 @@ def _flow_run(run_id: str) -> str:
     return run_id.rpartition("-")[0]
 
 
-def recording(
-    store: Store, run_id: str, scope: str, budget: Money | None, *, retry: bool
-) -> Callable[[Oracle], Recorded]:
-    """Gives oracles of a run that has begun their cache, budget and ledger; with `retry` what is unusable is asked
-    again."""
+def run_ledger(store: Store, run_id: str, scope: str, budget: Money | None, *, retry: bool) -> RunLedger:
+    """The books of a run that has begun; with `retry` what is unusable is asked again."""
     again = retry_time(store, run_id, [scope], on_request=True) if retry else None
-    return partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget, retry_unusable=again)
+    return RunLedger(store, run_id, scope, budget=budget, retry_unusable=again)
 
 
 class Display:

@@ -1,6 +1,8 @@
 """Oracles, all behind `models.oracle`: a folder for each kind of model or people, and what they share."""
 
+from models.cached import CachedOracle, reserved_at_once, take_over_probe
 from models.keys import QuestionKeys, stored_key
+from models.ledger import RunLedger
 from models.oracle import (
     LATENCIES,
     MICRO,
@@ -50,7 +52,6 @@ from models.oracle import (
     unlike,
 )
 from models.prices import MAX_PRICE_USD, parse_price, read_prices
-from models.recorded import Recorded, reserved_at_once, take_over_probe
 from models.voting import (
     Ballot,
     Computed,

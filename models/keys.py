@@ -10,23 +10,22 @@ from typing import Any
 from models.oracle import Feature, Label, OracleIdentity, Question, digest_of
 from sources import Example
 
+KEY_LENGTH, PREFIX_LENGTH = 32, 8  # hexadecimal digits in all, and those that digest the example
+
 
 class QuestionKeys:
     """The keys of one oracle's questions."""
 
     def __init__(self, identity: OracleIdentity) -> None:
-        from store.ledger import ledger_key  # here: help is read without a database
-
         self._oracle = digest_of(identity.to_json())
-        self._key = ledger_key
 
     def of(self, question: Question) -> str:
         if type(question) is Label and not question.feature.models_see:
             example = question.example.digest
             asked = _asked_of_label(self._oracle, question.feature, question.voter)
-            return self._key({"example": example}, sha256(asked + _bytes(example)).hexdigest())
+            return _key({"example": example}, sha256(asked + _bytes(example)).hexdigest())
         content = question.content
-        return self._key(content, _digest(self._oracle, content))
+        return _key(content, _digest(self._oracle, content))
 
     def of_labels(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Iterator[list[str]]:
         """For each example the keys of its labels."""
@@ -36,14 +35,24 @@ class QuestionKeys:
         asked = [_asked_of_label(self._oracle, feature, voter) for feature in features]
         for example in examples:
             content, digest = {"example": example.digest}, _bytes(example.digest)
-            yield [self._key(content, sha256(label + digest).hexdigest()) for label in asked]
+            yield [_key(content, sha256(label + digest).hexdigest()) for label in asked]
 
 
 def stored_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The same key, from the identity and the question as the store holds them."""
-    from store.ledger import ledger_key
+    return _key(content, _digest(digest_of(identity), content))
 
-    return ledger_key(content, _digest(digest_of(identity), content))
+
+def _key(content: Mapping[str, Any], digest: str) -> str:
+    """The keys of questions about one example, or the first one that is compared, come one after the other."""
+    examples = content.get("example", content.get("examples"))
+    first = str(examples[0] if isinstance(examples, list) and examples else examples)
+    return _prefix_of(first) + digest[: KEY_LENGTH - PREFIX_LENGTH]
+
+
+@lru_cache(maxsize=1_024)
+def _prefix_of(example: str) -> str:
+    return sha256(_bytes(example)).hexdigest()[:PREFIX_LENGTH]
 
 
 def _digest(oracle: str, content: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ from models.oracle import (
 from sources import Example
 
 if TYPE_CHECKING:
-    from models.recorded import Recorded
+    from models.cached import CachedOracle
 
 ENDINGS = (BudgetExhausted, AnswersPending, OracleUnavailable, Halted)  # what was answered counts all the same
 
@@ -170,7 +170,7 @@ class Panel:
 
 
 def stored_ballots(
-    recorded: Recorded, features: Sequence[Feature], examples: Sequence[Example], votes: int
+    recorded: CachedOracle, features: Sequence[Feature], examples: Sequence[Example], votes: int
 ) -> list[Ballot]:
     """The votes that are kept, as far as they are needed, for `Panel.complete`: of each label up to the first vote that
     is not. They are counted all at once, and no answers are in the ballots."""
@@ -204,7 +204,7 @@ class Computed:
 
 
 def computed_ballots(
-    recorded: Recorded, oracle: ComputesLabels, features: Sequence[Feature], examples: Sequence[Example], votes: int
+    recorded: CachedOracle, oracle: ComputesLabels, features: Sequence[Feature], examples: Sequence[Example], votes: int
 ) -> Computed:
     """All the votes that are needed, computed by the oracle behind `recorded`, which counts them."""
     ballots = [Ballot.empty(feature, len(examples)) for feature in features]

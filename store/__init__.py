@@ -1,10 +1,17 @@
-"""What must not be lost: answers, charges, claims and runs, in SQLite or PostgreSQL."""
+"""What must not be lost: requests with their answers and costs, and runs, in SQLite or PostgreSQL."""
 
 from store.backup import back_up, restore
+from store.budgets import RunRow
+from store.check import StoredRequest
 from store.connection import sqlite_file, store_name
+from store.content import KEY_LENGTH, text_key
+from store.costs import Cost, Night, Totals
 from store.errors import DamagedStore, StoreError, StoreFull, StoreUnavailable
-from store.ledger import ActiveRun, AnswerRecord, Booked, Claimed, Cost, Job, Night, Rate, Request, new_owner, short_id
-from store.ledger.periods import EVER
 from store.metrics import Sample, render
+from store.owners import new_owner
+from store.periods import EVER, Booked, Job
+from store.rates import Rate
+from store.requests import Claimed, Granted, Reply, Respondent, StoredAnswer, Wanted, identity_digest
+from store.runs import ActiveRun, RunState, short_id
 from store.schema import PROBE
 from store.store import Store

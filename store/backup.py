@@ -18,8 +18,8 @@ from sqlalchemy import Connection, Engine, column, func, insert, select, table, 
 
 from store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
 from store.errors import StoreError, explained
-from store.ledger import end_all_claims
-from store.schema import answers, metadata, review_people, runs, version
+from store.requests import end_open_requests
+from store.schema import metadata, requests, review_people, runs, version
 from store.store import Store
 
 ROWS = 1000
@@ -27,7 +27,9 @@ ROWS = 1000
 
 def is_empty(engine: Engine) -> bool:
     with engine.connect() as connection:
-        return not any(connection.execute(select(copied).limit(1)).first() for copied in (runs, answers, review_people))
+        return not any(
+            connection.execute(select(copied).limit(1)).first() for copied in (runs, requests, review_people)
+        )
 
 
 def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) -> None:
@@ -78,7 +80,7 @@ def back_up(store: Store, path: Path, tell: Tell) -> None:
 def restore(path: Path, url: str, tell: Tell) -> None:
     """Make the store at `url` from the backup: a new file, or the tables of a database that has none yet.
 
-    Claims that were open when the copy was taken are ended: what had been sent stays booked as unknown."""
+    Requests that were open when the copy was taken are ended: what had been sent stays booked, in doubt."""
     if not path.is_file():
         raise StoreError(f"backup {path} does not exist: give the file that `store backup` wrote")
     verify_file(connect(str(path)), str(path))
@@ -97,14 +99,14 @@ def restore(path: Path, url: str, tell: Tell) -> None:
 
 
 def _open_backup(path: Path, part: Path, tell: Tell) -> None:
-    """Copy the backup to a store of this version in which no claim is open."""
+    """Copy the backup to a store of this version in which no request is open."""
     library = sqlite_library()
     address = quote(os.fsencode(path.absolute()))
     with closing(library.connect(f"file:{address}?mode=ro", uri=True)) as source:
         _copy_pages(source, part, tell)
     with Store.open(str(part)) as copy:
         with copy.engine.execution_options(writes=True).begin() as connection:
-            end_all_claims(connection, time.time())
+            end_open_requests(connection, time.time())
         if wrong := copy.check.problems():
             raise StoreError(f"backup {path} is damaged ({wrong[0]}): nothing was restored; restore another backup")
     _finish(part)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from store.schema import PROBE, cost_totals, review_items, runs
+from store.costs import cost_lines
+from store.schema import PROBE, review_items, runs
 from store.transactions import Repository, reads
 
 OPEN = "open"  # the state of a question that waits for people
@@ -18,7 +19,7 @@ MICRO = 1_000_000
 UNFINISHED = (
     *("running", "failed", "waiting", "oracle-unavailable", "stopped: oracle-unavailable", "unusable", "contract"),
 )
-TOTALS = {  # column: (metric, labels beside those of the run)
+TOTALS = {  # of a line of the costs: (metric, labels beside those of the run)
     "requests": ("requests_total", {}),
     "input_tokens": ("tokens_total", {"direction": "input"}),
     "output_tokens": ("tokens_total", {"direction": "output"}),
@@ -30,7 +31,7 @@ METRICS = {
     "tokens_total": ("counter", "Tokens of these requests."),
     "cost_dollars_total": ("counter", "What the run has paid."),
     "cost_in_doubt_dollars": ("gauge", "The most that requests without an answer may have cost beside."),
-    "unanswered_total": ("counter", "Questions that were sent and never answered."),
+    "unanswered_total": ("counter", "Requests that never reported their cost."),
     "retries_total": ("counter", "Requests that failed for the moment and were sent again or given up."),
     "unusable_answers_total": ("counter", "Answers that were refused or could not be read."),
     "request_seconds": ("histogram", "How long requests took."),
@@ -77,24 +78,26 @@ def _of_runs(connection: Connection, chosen: ColumnElement[bool]) -> Iterator[Sa
     columns = (runs.c.id, runs.c.run_id, runs.c.name, runs.c.flow, runs.c.dataset, runs.c.oracle)
     times = (runs.c.status, runs.c.summary, runs.c.started_at, runs.c.ended_at)
     query = select(*columns, *times).where(chosen).order_by(runs.c.id.desc()).limit(LATEST)
-    named: dict[int, dict[str, str]] = {}
+    named: dict[int, str] = {}
+    by_run_id: dict[str, dict[str, str]] = {}
     for row in connection.execute(query):
         labels = {"run": row.run_id, "name": row.name, "flow": row.flow, "dataset": row.dataset}
-        named[row.id] = labels
+        named[row.id] = row.run_id
+        by_run_id[row.run_id] = labels
         yield Sample("run_active", labels, float(row.status == "running"))
         yield Sample("run_started_timestamp_seconds", labels, row.started_at)
         if row.ended_at is not None:
             yield Sample("run_ended_timestamp_seconds", labels, row.ended_at)
         yield from _of_figures(labels | {"oracle": row.oracle}, (row.summary or {}).get("figures") or {})
-    for row in connection.execute(select(cost_totals).where(cost_totals.c.run.in_(list(named)))):
-        labels = named[row.run] | {"oracle": row.oracle, "kind": row.kind}
-        if row.kind != PROBE:
-            yield Sample("questions_total", labels | {"source": "asked"}, row.paid_calls)
-            yield Sample("questions_total", labels | {"source": "kept"}, row.cached_calls)
-        for column, (metric, more) in TOTALS.items():
-            yield Sample(metric, labels | more, getattr(row, column))
-        yield Sample("cost_dollars_total", labels, row.paid / MICRO)
-        yield Sample("cost_in_doubt_dollars", labels, row.unknown / MICRO)
+    for line in cost_lines(connection, runs.c.id.in_(list(named))):
+        labels = by_run_id[line.run_id] | {"oracle": line.oracle, "kind": line.kind}
+        if line.kind != PROBE:
+            yield Sample("questions_total", labels | {"source": "asked"}, line.paid_calls)
+            yield Sample("questions_total", labels | {"source": "kept"}, line.cached_calls)
+        for name, (metric, more) in TOTALS.items():
+            yield Sample(metric, labels | more, getattr(line, name))
+        yield Sample("cost_dollars_total", labels, line.paid / MICRO)
+        yield Sample("cost_in_doubt_dollars", labels, line.unknown / MICRO)
 
 
 def _of_figures(labels: Mapping[str, str], figures: Mapping[str, Any]) -> Iterator[Sample]:

@@ -1,11 +1,9 @@
 """The tables, and the number that says which tables a database has.
 
-A claim and its charge are one row (key, fence n) for the n-th time a question is asked; its states are described in
-ledger/claims.py."""
+The unit of the ledger is the request: one row, whose states are described in requests.py."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -37,13 +35,12 @@ from sqlalchemy import (
 
 from store.errors import DamagedStore, StoreError
 
-SCHEMA = 14  # counts up with every change of the tables
+SCHEMA = 15  # counts up with every change of the tables
 
 LOOK = "look with `python -m flows store check`, then restore a backup"
-CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
-LIVE = (CLAIMED, SENT)  # at most one such row per key
+RESERVED, SENT, CLOSED = "reserved", "sent", "closed"
 PROBE = "probe"  # the kind of requests that find out what a server can do
-COMPUTED = "computed"  # the kind of labels that cost nothing and are not kept one by one: only their number is booked
+COMPUTED = "computed"  # the kind of labels that cost nothing and are not stored one by one: they are only counted
 
 metadata = MetaData()
 
@@ -73,8 +70,8 @@ class Json(TypeDecorator[Any]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, _dialect: Dialect) -> str:
-        return json_text(value)
+    def process_bind_param(self, value: Any, _dialect: Dialect) -> str | None:
+        return None if value is None else json_text(value)
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> Any:
         return None if value is None else json_value(value)
@@ -88,11 +85,6 @@ class EscapedText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, _dialect: Dialect) -> str | None:
         return value if value is None else storable(value)
-
-
-def answer_checksum(question: str, answer: str, cost: int) -> str:
-    """Of the texts as they are stored. It detects accidents and manual edits, not forgery."""
-    return hashlib.sha256(f"{question}\n{answer}\n{cost}".encode()).hexdigest()
 
 
 def storable(text: str) -> str:
@@ -119,8 +111,6 @@ def _partial_index(name: str, *columns: str | TextClause, where: str, unique: bo
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
-_IS_LIVE = "state IN ('claimed', 'sent')"
-
 version = Table("twothirds_schema", metadata, Column("version", BigInteger, primary_key=True))
 
 scopes = Table(
@@ -128,10 +118,7 @@ scopes = Table(
     metadata,
     _id(),
     Column("scope", EscapedText, nullable=False, unique=True),
-    _amount("spent"),  # micro-dollars, as all money here
-    _amount("reserved"),
     Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
-    Column("kept", BigInteger, nullable=False, server_default="0"),  # answers that its runs have paid for or used
     Column("overcharge", Double, nullable=False, server_default="1"),  # times its bound a request may cost
     Column("sampling_number", Text, nullable=False),  # random and secret: whoever writes the data must not know it
 )
@@ -151,67 +138,77 @@ runs = Table(
     Column("summary", Json),
     Column("started_at", Double, nullable=False),  # seconds since 1970 in UTC, as all times here
     Column("ended_at", Double),
-    Column("job", EscapedText, nullable=False),  # see ledger/periods.py
+    Column("job", EscapedText, nullable=False),  # see periods.py
     Column("per", Text),
-    Column("process", EscapedText, nullable=False),  # of the latest attempt, see new_owner
+    Column("process", EscapedText, nullable=False),  # of the latest attempt, see owners.py
+    # What counts against the budget, in micro-dollars as all money here: the sum of its requests. The one running sum.
+    _amount("booked"),
     Index("runs_by_job", "job", "started_at"),
 )
 
-identities = Table(
-    "identities",
+oracles = Table(
+    "oracles",
     metadata,
     _id(),
     Column("digest", Text, nullable=False, unique=True),
-    Column("oracle", EscapedText, nullable=False),
+    Column("name", EscapedText, nullable=False),
     Column("identity", Json, nullable=False),
 )
 
-charges = Table(
-    "charges",
+requests = Table(
+    "requests",
     metadata,
-    # Keys are random. In key order every claim would write a page of its own; in insertion order those of a batch are
-    # neighbours, and only the index is written all over.
-    Column("key", Text, primary_key=True),
-    Column("fence", BigInteger, primary_key=True),
+    _id(),
     Column("run", BigInteger, ForeignKey("runs.id"), nullable=False, index=True),
-    Column("oracle", EscapedText, nullable=False),
+    Column("oracle", BigInteger, ForeignKey("oracles.id"), nullable=False),
     Column("kind", EscapedText, nullable=False),
-    _one_of("state", CLAIMED, SENT, PAID, UNKNOWN, RELEASED),
-    Column("owner", EscapedText, nullable=False),
+    _one_of("state", RESERVED, SENT, CLOSED),
+    Column("owner", EscapedText, nullable=False),  # while it is open; empty where whoever wants it may adopt it
     Column("token", Text, nullable=False),  # of the claim call, so that its repetition is recognised
     Column("lease_seconds", Double, nullable=False),
     Column("lease_until", Double, nullable=False),
-    _amount("reserved"),  # the upper bound; of an unknown row what stays spent
-    _amount("cost"),
-    Column("requests", BigInteger, nullable=False),
+    Column("batch", Text),  # of the provider, which outlives the process
+    _amount("booked"),  # what counts against the budget
+    _amount("in_doubt"),  # of it: what attempts may have cost that never reported it
+    _amount("cost"),  # of it: what was charged
+    Column("attempts", BigInteger, nullable=False),  # that were answered
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("seconds", Double, nullable=False),
-    Column("claimed_at", Double, nullable=False),
-    Column("settled_at", Double),
-    _amount("in_doubt"),  # by requests that never reported their cost
-    Column("batch", Text),  # of the provider, from which its answer may still come
-    _partial_index("one_live_claim_per_key", "key", where=_IS_LIVE, unique=True),
-    _partial_index("live_claims_by_lease", "lease_until", where=_IS_LIVE),
-    _partial_index("charges_asked_again", "run", where="fence > 1"),
+    Column("questions", SmallInteger, nullable=False),
+    Column("answered", SmallInteger, nullable=False),
+    Column("dropped", SmallInteger, nullable=False),  # answers that no key leads to: late, withdrawn or asked again
+    Column("asked_at", Double, nullable=False),
+    Column("answered_at", Double),
+    Column("keys", LargeBinary),  # while it is open, by position, so that its questions can be given back
+    Column("replaced", Json),  # by position: the earlier answer, where a question is asked again on purpose
+    Column("content", LargeBinary),  # questions and answers by position, see content.py
+    Column("checksum", LargeBinary),
+    _partial_index("open_requests", "lease_until", where="state <> 'closed'"),
+    sqlite_autoincrement=True,  # an id is never used again
 )
 
-# Running sums over charges and uses; see ledger/books.py.
-cost_totals = Table(
-    "cost_totals",
+# Which answer, or which open request, a question has. The primary key keeps two processes from asking one question.
+# No foreign key: PostgreSQL would look up the request once more for each question.
+questions = Table(
+    "questions",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("request", BigInteger, nullable=False),
+    Column("position", SmallInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# What a run was answered without a request: from the store, or computed.
+uncharged = Table(
+    "uncharged",
     metadata,
     Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
     Column("oracle", EscapedText, primary_key=True),
     Column("kind", EscapedText, primary_key=True),
-    Column("paid_calls", BigInteger, nullable=False),
-    Column("requests", BigInteger, nullable=False),
-    Column("input_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger, nullable=False),
-    Column("paid", BigInteger, nullable=False),
-    Column("unknown_calls", BigInteger, nullable=False),
-    Column("unknown", BigInteger, nullable=False),  # in doubt, of paid and unknown charges
-    Column("cached_calls", BigInteger, nullable=False),  # uses of answers that other runs have paid for
-    Column("cached_worth", BigInteger, nullable=False),  # what those answers had cost when they were used
+    Column("stored", BigInteger, nullable=False),
+    Column("worth", BigInteger, nullable=False),  # what the stored answers had cost
+    Column("computed", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -219,108 +216,11 @@ settlements = Table(
     "settlements",
     metadata,
     _id(),
-    Column("key", Text, nullable=False),
-    Column("fence", BigInteger, nullable=False),
+    Column("request", BigInteger, ForeignKey("requests.id"), nullable=False, index=True),
     Column("in_doubt", BigInteger, nullable=False),  # before
     Column("cost", BigInteger, nullable=False),  # what it really was
     Column("reason", EscapedText, nullable=False),
     Column("settled_at", Double, nullable=False),
-    Index("settlements_by_charge", "key", "fence"),
-)
-
-answers = Table(
-    "answers",
-    metadata,
-    _id(),
-    Column("key", Text, nullable=False, unique=True),
-    Column("identity", BigInteger, ForeignKey("identities.id"), nullable=False),
-    Column("kind", EscapedText, nullable=False),
-    Column("question", Json, nullable=False),
-    Column("answer", Json, nullable=False),
-    Column("cost", BigInteger, nullable=False),
-    Column("answered_at", Double, nullable=False),
-    Column("checksum", Text, nullable=False),  # of question, answer and cost
-)
-
-replaced_answers = Table(
-    "replaced_answers",
-    metadata,
-    _id(),
-    Column("key", Text, nullable=False, index=True),
-    Column("answer", Json, nullable=False),
-    Column("cost", BigInteger, nullable=False),
-    Column("answered_at", Double, nullable=False),
-    Column("replaced_at", Double, nullable=False),
-)
-
-uses = Table(
-    "uses",
-    metadata,
-    Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
-    Column("answer", BigInteger, ForeignKey("answers.id"), primary_key=True),
-    sqlite_with_rowid=False,
-)
-
-# Labels of one example that are claimed together, and then answered together, are one row; see packed/. No foreign key
-# leads from packed_keys: PostgreSQL would look up the pack once more for each label. Nor does one lead from packed_uses
-# to runs: all uses would be read when a run without any is removed.
-packed_keys = Table(
-    "packed_keys",
-    metadata,
-    Column("key", LargeBinary, primary_key=True),
-    Column("pack", BigInteger, nullable=False),  # of packed_claims while it is asked, then of packs
-    Column("place", SmallInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-packed_claims = Table(
-    "packed_claims",
-    metadata,
-    _id(),
-    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
-    Column("oracle", EscapedText, nullable=False),
-    Column("kind", EscapedText, nullable=False),
-    Column("owner", EscapedText, nullable=False),
-    Column("token", Text, nullable=False),
-    Column("lease_seconds", Double, nullable=False),
-    Column("lease_until", Double, nullable=False, index=True),
-    Column("claimed_at", Double, nullable=False),
-    Column("keys", LargeBinary, nullable=False),  # by place, one after the other
-    Column("reserved", Json, nullable=False),  # by place
-    Column("in_doubt", Json, nullable=False),  # by place; null where it was not sent
-)
-
-packs = Table(
-    "packs",
-    metadata,
-    _id(),
-    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False, index=True),
-    Column("identity", BigInteger, ForeignKey("identities.id"), nullable=False),
-    Column("kind", EscapedText, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("gone", BigInteger, nullable=False),  # places, as bits, whose answers are kept in rows of their own by now
-    _amount("cost"),  # of all that are not
-    Column("answered_at", Double, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("checksum", LargeBinary, nullable=False),  # of the content
-)
-
-packed_uses = Table(
-    "packed_uses",
-    metadata,
-    Column("pack", BigInteger, ForeignKey("packs.id"), primary_key=True),
-    Column("run", BigInteger, primary_key=True),
-    Column("places", BigInteger, nullable=False),  # as bits
-    sqlite_with_rowid=False,
-)
-
-# What the labels of a feature ask, without the example.
-question_forms = Table(
-    "question_forms",
-    metadata,
-    _id(),
-    Column("digest", Text, nullable=False, unique=True),
-    Column("form", Json, nullable=False),
 )
 
 review_secrets = Table(

@@ -10,20 +10,26 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
+from store.check import Check
 from store.connection import connect, leave, store_name, verify_file
+from store.costs import Costs
 from store.errors import StoreError
-from store.ledger import Check, Claims, Costs, Housekeeping, Rates, Runs, Settlements, StoredAnswers
 from store.metrics import Metrics
+from store.pruning import Housekeeping
+from store.rates import Rates
+from store.requests import Requests
 from store.review import Queue
+from store.runs import Runs
 from store.schema import create_tables
+from store.settlements import Settlements
 from store.transactions import Clock, Transactions, WaitNotifier, clock_of
 
 PATIENCE_SECONDS = 60.0
 
 
 class Store:
-    """Answers, claims, charges and runs. No acknowledged answer is lost and no budget exceeded, even if any process
-    crashes at any point. Each method of a repository is one short transaction, callable from any thread."""
+    """Requests with their answers and costs, and runs. No acknowledged answer is lost and no budget exceeded, even if
+    any process crashes at any point. Each method of a repository is one short transaction, callable from any thread."""
 
     def __init__(
         self,
@@ -40,8 +46,7 @@ class Store:
         clock = clock or clock_of(engine)
         self.transactions = Transactions(engine, name, patience=patience, notice=self.notice)
         self.runs = Runs(self.transactions, clock)
-        self.answers = StoredAnswers(self.transactions, clock, self.runs)
-        self.claims = Claims(self.transactions, clock, self.runs)
+        self.requests = Requests(self.transactions, clock, self.runs)
         self.costs = Costs(self.transactions, clock, self.runs)
         self.settlements = Settlements(self.transactions, clock, self.runs)
         self.rates = Rates(self.transactions, clock)

@@ -1,4 +1,4 @@
-"""Short transactions that are retried, writes of several threads in one commit, and methods that are transactions.
+"""Short transactions that are retried, and methods that are transactions.
 
 A transaction is retried after a conflict or a dropped connection, also when only the acknowledgement of its COMMIT was
 lost: every write must therefore be idempotent."""
@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import nullcontext
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -19,13 +19,9 @@ from store.connection import OpenedFile
 from store.errors import explained, first_line
 
 T = TypeVar("T")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 P = ParamSpec("P")
 R = TypeVar("R", bound="Repository")
-Work = Callable[[Connection], Any]
 Clock = Callable[[], float]
-MAX_BATCH = 64  # done at once, so that none waits long for the others
 _CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _SERVER_DOWN = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
 _SUSPENDED = {"25P03", "25P04", "57P05"}  # idle in a transaction for too long, transaction too long, session idle
@@ -51,106 +47,6 @@ class WaitNotifier:
         self._say(message)
 
 
-@dataclass(eq=False)
-class _Waiting(Generic[Item, Result]):
-    item: Item
-    woken: threading.Event = field(default_factory=threading.Event)
-    results: list[Result] = field(default_factory=list)  # one, once it is done
-    error: Exception | None = None
-
-    @property
-    def done(self) -> bool:
-        return bool(self.results) or self.error is not None
-
-
-class BatchExecutor(Generic[Item, Result]):
-    """Does at once what several threads want.
-
-    The first thread leads; threads that come meanwhile queue up, and one of them then leads for all. `do` takes items
-    in order and returns a result for each; if it fails, each is done alone, so that only that one fails. None would
-    fare better alone after an error of `fails_all`: all fail. A first thread waits `delay` seconds for others if there
-    were several last time."""
-
-    def __init__(
-        self,
-        do: Callable[[list[Item]], list[Result]],
-        fails_all: tuple[type[Exception], ...] = (),
-        delay: float = 0.0,
-    ) -> None:
-        self._do, self._fails_all, self._delay = do, fails_all, delay
-        self._were_several = False
-        self._lock = threading.Lock()
-        self._queue: list[_Waiting[Item, Result]] = []
-        self._has_leader = False
-
-    def put(self, item: Item) -> Result:
-        own = _Waiting[Item, Result](item)
-        with self._lock:
-            self._queue.append(own)
-            leads, self._has_leader = not self._has_leader, True
-        if not leads or (self._delay and self._were_several):
-            self._wait(own, leads)
-        if not own.done:
-            self._flush(own)
-        if own.error is not None:
-            raise own.error
-        return own.results[0]
-
-    def _wait(self, own: _Waiting[Item, Result], leads: bool) -> None:
-        try:
-            own.woken.wait(self._delay if leads else None)
-        except BaseException:  # this thread is interrupted: the others go on without it
-            with self._lock:
-                self._queue = [waiting for waiting in self._queue if waiting is not own]
-                leads = leads or (own.woken.is_set() and not own.done)
-                self._has_leader = bool(self._queue) if leads else self._has_leader
-                successor = self._queue[:1] if leads else []
-            for waiting in successor:
-                waiting.woken.set()
-            raise
-
-    def _flush(self, own: _Waiting[Item, Result]) -> None:
-        """Do a batch from the queue as its leader, then wake those that are done and the next leader."""
-        with self._lock:
-            batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
-            self._were_several = len(batch) > 1
-        try:
-            self._do_all(batch)
-        finally:
-            with self._lock:
-                # Those that an interrupt of this thread left undone go first.
-                self._queue = [waiting for waiting in batch if not waiting.done and waiting is not own] + self._queue
-                self._has_leader = bool(self._queue)
-                woken = [waiting for waiting in batch if waiting.done and waiting is not own] + self._queue[:1]
-            for waiting in woken:
-                waiting.woken.set()
-
-    def _do_all(self, batch: list[_Waiting[Item, Result]]) -> None:
-        try:
-            results = self._do([waiting.item for waiting in batch])
-        except Exception as error:
-            alone = len(batch) > 1 and not isinstance(error, self._fails_all)
-            for waiting in batch:
-                if alone:
-                    self._do_all([waiting])
-                else:
-                    waiting.error = error
-            return
-        for waiting, result in zip(batch, results, strict=True):
-            waiting.results.append(result)
-
-
-class GroupCommit(BatchExecutor[Work, Any]):
-    """Commits the writes of several threads at once: a commit costs more than most of what is written. `transact` runs
-    a work in a transaction and returns once it is committed."""
-
-    def __init__(self, transact: Callable[[Work], Any]) -> None:
-        super().__init__(lambda works: transact(lambda connection: [work(connection) for work in works]))
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        return cast("T", self.put(work))
-
-
 class Transactions:
     """Reads and writes of one engine, usable from many threads."""
 
@@ -163,16 +59,15 @@ class Transactions:
         is_sqlite = engine.dialect.name == "sqlite"
         # PostgreSQL shows each statement what is committed by then, within a transaction or without one.
         self._readers = engine if is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._group = GroupCommit(self._write_alone) if is_sqlite else None  # SQLite takes one writer at a time
+        # SQLite takes one writer at a time: its own threads wait here, in turn, and not by polling the file.
+        self._writing = threading.Lock() if is_sqlite else nullcontext()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         return self._retry(self._readers, work, is_transient)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        return self._write_alone(work) if self._group is None else self._group.write(work)
-
-    def _write_alone(self, work: Callable[[Connection], T]) -> T:
-        return self._retry(self._writers, work, is_transient)
+        with self._writing:
+            return self._retry(self._writers, work, is_transient)
 
     def first(self, work: Callable[[Connection], T]) -> T:
         """The write with which a store is opened: retried after a conflict, but not when the server is down."""

@@ -116,7 +116,7 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def sampling_number(monkeypatch: pytest.MonkeyPatch) -> str:
     """The random number of every new scope, known: samples for predicted labels are the same in every store."""
-    monkeypatch.setattr("store.ledger.runs.new_sampling_number", lambda: "1")
+    monkeypatch.setattr("store.runs.new_sampling_number", lambda: "1")
     return "1"
 
 

@@ -220,7 +220,7 @@ def _print_costs(rows: list[Cost]) -> None:
     if calls := sum(row.unknown_calls for row in rows):
         most = in_usd(sum(row.unknown for row in rows), at_most=True)
         results().print(
-            f"the cost of requests for {calls:,} questions is not known: at most {most} more; "
+            f"the cost of {calls:,} request{'' if calls == 1 else 's'} is not known: at most {most} more; "
             "`python -m flows store settle` books what the bill shows"
         )
 

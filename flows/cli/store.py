@@ -68,8 +68,8 @@ def prune(
         with display.counting(None, "replies"):
             for page in opened.housekeeping.replies(before) if only != "runs" else ():
                 texts += len(page)
-                # Labels that came in one reply are kept together, with its text once.
-                size += sum(len(raw.encode()) for _, _, raw in {(reply.table, reply.id, reply.raw) for reply in page})
+                # Labels that came in one reply are stored together, with its text once.
+                size += sum(len(raw.encode()) for _, raw in {(reply.request, reply.raw) for reply in page})
                 if yes and page:
                     keep([{"reply": reply._asdict()} for reply in page])
                     opened.housekeeping.remove_replies(page)
@@ -123,7 +123,7 @@ def settle(
     because: Annotated[str | None, option("TEXT", "how you know; kept with each settlement")] = None,
     output: StoreOutput = STORE,
 ) -> None:
-    """List questions whose cost is not known, or book what the provider's bill shows for them."""
+    """List requests whose cost is not known, or book what the provider's bill shows for them."""
     from flows.settings import micro, read_usd
     from models import in_usd
     from reports.drawing import plural
@@ -143,19 +143,19 @@ def settle(
             raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
         found = opened.settlements.unsettled(which)
         lines = [
-            f"{entry.name} {short_id(entry.run_id)}, {entry.oracle}, {entry.kind}: {plural(entry.calls, 'question')}, "
-            f"at most {in_usd(entry.micro, 6)}"
+            f"{entry.name} {short_id(entry.run_id)}, {entry.oracle}, {entry.kind}: "
+            f"{plural(entry.requests, 'request')}, at most {in_usd(entry.micro, 6)}"
             for entry in found
         ]
         data: dict[str, Any] = {"unknown": [cost._asdict() for cost in found]}
         if settles:
             done = opened.settlements.settle(which, cost, because or "")
-            lines.append(f"{plural(done.calls, 'question')} settled at {in_usd(cost, 6)}, kept with the reason")
+            lines.append(f"{plural(done.requests, 'request')} settled at {in_usd(cost, 6)}, kept with the reason")
             data["settled"] = done._asdict()
         elif found:
             lines.append("settle them by the provider's bill: store settle … --at USD or --nothing, --because TEXT")
         else:
-            lines.append("the cost of every question is known")
+            lines.append("the cost of every request is known")
     output.print(data, lines)
 
 

@@ -6,18 +6,14 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
-import orjson
-
 from flows.progress import SILENT, Display
-from flows.reviewing.mturk import claim_keys
 from models import NO_QUESTION, Answer, in_usd, stored_key
-from store import Store
-from store.ledger import StoredAnswer, identity_digest
+from store import PROBE, Store, StoredRequest, identity_digest, text_key
 
 MAX_PROBLEM_LINES = 20  # lines of one kind of problem; the rest is counted
 
@@ -64,23 +60,19 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
         for line in store.check.problems():
             found.add("of the file or the books", line)
         found.sizes = store.housekeeping.sizes()
-    total, keys = store.answers.count(), _Keys(store)
+    total = store.requests.count()
     with display.counting(total, "answers"):
         for page in store.check.answers():
-            for stored in page:
-                found.answers += 1
-                answer = _read(stored.answer)
-                found.replies += bool((answer or {}).get("raw"))
-                for kind, line in _problems_of(stored, answer, keys):
-                    found.add(kind, f"answer {stored.key}: {line}")
+            _check_page(store, page, found)
             display.update(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
     if others := _open_to_others(store):
         found.notes.append(others)
     orphans = store.check.orphans()
-    if orphans.claims:
+    if orphans.requests:
         found.notes.append(
-            f"{orphans.claims:,} claims of runs that have died hold {in_usd(orphans.micro, 6)}: the next run frees them"
+            f"{orphans.requests:,} requests of runs that have died hold {in_usd(orphans.micro, 6)}: the next run ends "
+            "them"
         )
     return found
 
@@ -92,46 +84,56 @@ def _open_to_others(store: Store) -> str:
     return f"other users of this machine can open it (mode {mode:o}): chmod 600 {database}" if mode & 0o077 else ""
 
 
-def _problems_of(stored: StoredAnswer, answer: dict[str, Any] | None, keys: _Keys) -> Iterator[tuple[str, str]]:
-    if not stored.is_unaltered:
-        yield "altered", "question, answer or cost is not what was written"
-    identity, question = _read_exactly(stored.identity), _read(stored.question)
-    if identity is None or identity_digest_of(stored.oracle, stored.identity) != stored.identity_digest:
-        yield "altered oracle", f"the description of {stored.oracle} is not what was written"
-    if identity is None or question is None or answer is None:
-        yield "unreadable", "oracle, question or answer is no JSON object"
+def _check_page(store: Store, page: Sequence[StoredRequest], found: CheckResult) -> None:
+    keys: dict[tuple[int, int], str] = {}
+    for request in page:
+        for kind, line in _problems_of(request):
+            found.add(kind, f"request {request.id}: {line}")
+        identity = _read_exactly(request.identity)
+        for position, entry in enumerate(request.entries or ()):
+            if entry is None:
+                continue
+            question, answer = entry
+            found.answers += 1
+            found.replies += bool(answer.get("raw"))
+            keys[request.id, position] = _key_of(identity or {}, question)
+            if (identity or {}).get("kind") != "mturk" and not _makes_sense(request, question, answer):
+                found.add("unreadable", f"request {request.id}: the kind or verdict of an answer makes no sense")
+    leads = store.requests.positions(list(keys.values()))
+    for request in page:
+        own = [at for at in keys if at[0] == request.id]
+        lost = sum(leads.get(keys[at]) != at for at in own)
+        if own and lost != request.dropped:
+            line = f"{lost} of its keys are not those of its oracle and questions, {request.dropped} should not be"
+            found.add("key", f"request {request.id}: {line}")
+
+
+def _problems_of(request: StoredRequest) -> Iterator[tuple[str, str]]:
+    if not request.is_unaltered:
+        yield "altered", "its questions and answers are not what was written"
+    identity = _read_exactly(request.identity)
+    if identity is None or identity_digest_of(request.oracle, request.identity) != request.identity_digest:
+        yield "altered oracle", f"the description of {request.oracle} is not what was written"
+    if identity is None or request.entries is None:
+        yield "unreadable", "its oracle, questions or answers are no JSON objects"
         return
-    if not keys.fits(stored.key, identity, question, answer):
-        yield "key", "its key is not that of its oracle and question"
-    if not stored.booked:
-        yield "cost", f"no paid charge of {stored.cost} micro-dollars is booked for it"
-    if identity.get("kind") != "mturk" and not _makes_sense(stored, question, answer):
-        yield "unreadable", "its kind, verdict or cost makes no sense"
+    answered = len(request.entries) - request.entries.count(None)
+    if answered != request.answered:
+        yield "unreadable", f"it has {answered} answers, but {request.answered} are counted"
 
 
-class _Keys:
-    """The keys that answers should have."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def fits(self, key: str, identity: dict[str, Any], question: dict[str, Any], answer: dict[str, Any]) -> bool:
-        if identity.get("kind") == "mturk":  # paid by the task, not by the question
-            return key == f"mturk/bonus/{answer.get('assignment')}" or key in self._of_tasks
-        asked, _, _number = key.partition("/withdrawn/")
-        return asked == stored_key(identity, question)
-
-    @cached_property
-    def _of_tasks(self) -> set[str]:
-        return {key for hit in self._store.queue.mturk.hits() for key in claim_keys(hit)}
+def _key_of(identity: dict[str, Any], question: dict[str, Any]) -> str:
+    if identity.get("kind") == "mturk":  # paid by the task, not by the question
+        return text_key(str(question.get("claim")))
+    return stored_key(identity, question)
 
 
-def _makes_sense(stored: StoredAnswer, question: dict[str, Any], answer: dict[str, Any]) -> bool:
+def _makes_sense(request: StoredRequest, question: dict[str, Any], answer: dict[str, Any]) -> bool:
     try:
-        read = Answer.from_json(NO_QUESTION, answer, cached=True)
+        Answer.from_json(NO_QUESTION, answer, cached=True)
     except (KeyError, TypeError, ValueError):
         return False
-    return read.cost == stored.cost and question.get("kind") == stored.kind
+    return isinstance(question.get("kind"), str) and (request.kind == PROBE) is (question["kind"] == PROBE)
 
 
 @lru_cache(maxsize=256)
@@ -139,18 +141,8 @@ def identity_digest_of(oracle: str, identity: str) -> str:
     return identity_digest(oracle, json.loads(identity))
 
 
-def _read(text: str) -> dict[str, Any] | None:
-    """Much of a check is reading JSON. orjson reads no lone surrogates."""
-    try:
-        value = orjson.loads(text)
-    except ValueError:
-        return _read_exactly(text)
-    return value if isinstance(value, dict) else None
-
-
 @lru_cache(maxsize=256)
 def _read_exactly(text: str) -> dict[str, Any] | None:
-    """For what orjson cannot read, and for identities: they may hold longer numbers, and most answers share theirs."""
     try:
         value = json.loads(text)
     except ValueError:

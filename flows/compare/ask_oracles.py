@@ -14,11 +14,12 @@ from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover.findings import StopReason
 from flows.discover.flow import run_discovery
 from flows.discover.outcome import Outcome
-from flows.progress import recorded_run, recording
+from flows.progress import recorded_run, run_ledger
 from models import (
     MICRO,
     Answer,
     AnswersPending,
+    CachedOracle,
     Compare,
     Elicited,
     Feature,
@@ -28,7 +29,6 @@ from models import (
     OracleUnavailable,
     Panel,
     Poll,
-    Recorded,
     SheetWriter,
     unlike,
 )
@@ -96,7 +96,7 @@ class Asking:
         else:
             with self._recording(asked) as recorded:
                 compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
-            paid = recorded.cost
+            paid = recorded.ledger.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
         if warning := unlike(asked.oracle, prepared.examples).warning:
             prepared.display.say(warning)
@@ -118,7 +118,7 @@ class Asking:
         )
 
     @contextmanager
-    def _recording(self, asked: ComparedOracle) -> Iterator[Recorded]:
+    def _recording(self, asked: ComparedOracle) -> Iterator[CachedOracle]:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}"))
@@ -135,9 +135,9 @@ class Asking:
             job=prepared.job,
             display=prepared.display,
         ) as run:
-            book = recording(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)
-            run.spending = recorded = book(asked.oracle)
-            yield recorded
+            ledger = run_ledger(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)
+            run.spending = ledger
+            yield CachedOracle(asked.oracle, ledger)
             stopped, reason = self.stopped.get(asked.name), "done"
             if stopped is not None:
                 reason = str(StopReason.UNAVAILABLE if self._is_lost(asked) else StopReason.BUDGET)

@@ -20,7 +20,7 @@ from flows.discover.live.log import LiveLog
 from flows.discover.live.steered_loop import SteeredLoop
 from flows.discover.live.steering import Steering, WatchedRemaining
 from flows.discover.loop import Limits
-from flows.discover.outcome import Outcome, Spent
+from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
 from flows.discover.settings import DiscoverSettings
@@ -30,7 +30,7 @@ from flows.prefect_api.connection import starting_prefect
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
 from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from flows.progress import display_for_python, recorded_run, recording
+from flows.progress import display_for_python, recorded_run, run_ledger
 from flows.reviewing.suspension import suspend, wait_for_people
 from flows.settings import micro_of, served_at, shows_settings
 from models import (
@@ -91,7 +91,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
 
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
     history.connect(prepared.oracle)
-    if stored := prepared.store.answers.count(prepared.scope):
+    if stored := prepared.store.requests.count(prepared.scope):
         prepared.display.say(f"{stored:,} answers are stored already")
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
@@ -185,10 +185,10 @@ def run_discovery(
         ) as run,
     ):
         prepared.set_commands_aside()
-        book = recording(store, run_id, prepared.scope, settings.budget_micro, retry=settings.retry_unusable)
-        recorded = recorded_by(prepared.oracle, book)
-        first = recorded_by(prepared.cheap, book) if prepared.cheap is not None else None
-        run.spending = spent = Spent(recorded, first)
+        ledger = run_ledger(store, run_id, prepared.scope, settings.budget_micro, retry=settings.retry_unusable)
+        recorded = recorded_by(prepared.oracle, ledger)
+        first = recorded_by(prepared.cheap, ledger) if prepared.cheap is not None else None
+        run.spending = ledger
         with display.waiting("looking at the examples"):
             warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
         for line in warnings:
@@ -202,20 +202,20 @@ def run_discovery(
                     wait_for_people(store.queue, display, pending)
 
             def show(progress: Progress, found: list[Finding]) -> None:
-                display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
-                live.round(progress, found, recorded.cost)
+                display.update(progress.queries, f"{_detail(progress)}, {in_usd(ledger.cost)}")
+                live.round(progress, found, ledger.cost)
                 on_round(progress, found)
                 if steering.apply(loop, live):
-                    live.round(progress, [], recorded.cost)
+                    live.round(progress, [], ledger.cost)
 
             asked = prepared.knowing(WaitingOracle(recorded, wait) if settings.wait else recorded)
-            steering = Steering(prepared.folder, reached, settings.budget_text, spent.halt)
-            spent.follow(steering.budget)
+            steering = Steering(prepared.folder, reached, settings.budget_text, ledger.halt)
+            ledger.follow(steering.budget)
             labels_left, planned = LabelsLeft(prepared), ""
 
             def affords(questions: list[Compare], waiting: list[Feature]) -> bool:
                 nonlocal planned
-                if (budget := recorded.budget) is None:
+                if (budget := ledger.budget) is None:
                     return True
                 booked = store.runs.booked(run_id)
                 left = budget - booked.spent - booked.reserved
@@ -229,7 +229,7 @@ def run_discovery(
                 progress = loop.run(show)
             if progress.notice:
                 display.say(progress.notice)
-            watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: spent.cost)
+            watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: ledger.cost)
             ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
             if progress.stopped is StopReason.BUDGET and not progress.message:
                 progress.message = planned

@@ -29,7 +29,7 @@ from flows.discover.profiles import Profile
 from flows.discover.remaining import PredictedRemaining
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Money, Recorded, Same
+from models import MICRO, Answer, AnswersUnusable, Ballot, CachedOracle, Compare, Label, Money, RunLedger, Same
 from models.people import PeopleAsked, RecordedCrowd
 from reports.run import (
     COMPARISON,
@@ -54,7 +54,7 @@ from sources import Dataset
 from store import PROBE
 
 if TYPE_CHECKING:
-    from store.ledger import Totals
+    from store import Totals
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
 
@@ -65,7 +65,7 @@ class Outcome:
     profile: Profile
     dataset: Dataset
     rows: list[int]  # the examples that were compared
-    recorded: Recorded | RecordedCrowd
+    recorded: CachedOracle | RecordedCrowd
     progress: Progress
     run_id: str
     seconds: float  # that the run took, waiting included
@@ -76,13 +76,13 @@ class Outcome:
     target: DiscoveryTarget | None = None
     predicted: PredictedRemaining | None = None
     known: Sequence[KnownFeatureInput] = ()
-    cheap: Recorded | RecordedCrowd | None = None  # who labelled first what was not compared
+    cheap: CachedOracle | RecordedCrowd | None = None  # who labelled first what was not compared
     steered: Sequence[SteeredBy] = ()  # what people wanted while it ran
     unlabelled: Unlabelled | None = None  # examples that were to be labelled
 
     @property
-    def spent(self) -> Spent:
-        return Spent(self.recorded, self.cheap)
+    def spent(self) -> RunLedger:
+        return self.recorded.ledger
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.known
@@ -142,7 +142,7 @@ class Outcome:
             ),
             oracle=OracleSummary(**recorded.identity.to_json()),
             run_id=self.run_id,
-            scope=recorded.scope,
+            scope=self.spent.scope,
             queries=progress.queries,
             features=len(progress.findings),
             interesting_distinct=progress.interesting_distinct,
@@ -395,44 +395,3 @@ def _booked_for(paid_by_kind: Mapping[str, Money]) -> dict[str, float]:
 def _place(answer: Answer) -> tuple[str, int]:
     question = answer.question
     return (question.example.id if isinstance(question, Label) else "", question.voter)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What a run has counted, with who labelled first where somebody did."""
-
-    recorded: Recorded | RecordedCrowd
-    cheap: Recorded | RecordedCrowd | None
-
-    def follow(self, budget: Callable[[], Money | None]) -> None:
-        """Have the budget looked up before every request."""
-        for book in self._books:
-            book.follow(budget)
-
-    def halt(self) -> None:
-        """Nothing more is asked."""
-        for book in self._books:
-            book.halt()
-
-    @property
-    def _books(self) -> list[Recorded | RecordedCrowd]:
-        return [book for book in (self.recorded, self.cheap) if book is not None]
-
-    def _sum(self, name: str) -> int:
-        return int(sum(getattr(book, name) for book in self._books))
-
-    @property
-    def cost(self) -> int:
-        return self._sum("cost")
-
-    @property
-    def in_doubt(self) -> int:
-        return self._sum("in_doubt")
-
-    @property
-    def paid_calls(self) -> int:
-        return self._sum("paid_calls")
-
-    @property
-    def cached_calls(self) -> int:
-        return self._sum("cached_calls")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from flows.settings import Environment, open_store
 from models import (
     Answer,
     Ballot,
+    CachedOracle,
     Computed,
     ComputesLabels,
     ExampleChanged,
@@ -31,7 +31,7 @@ from models import (
     OracleError,
     OracleUnavailable,
     Panel,
-    Recorded,
+    RunLedger,
     ServerAway,
     Unlike,
     Verdict,
@@ -131,7 +131,7 @@ class Resources:
         self._display = display
         self._opening = threading.RLock()  # threads that come together must not load a model each
         self._opened: dict[str, tuple[Oracle, Store]] = {}
-        self._recorded: dict[tuple[str, str], Recorded] = {}  # by run and oracle
+        self._recorded: dict[tuple[str, str], CachedOracle] = {}  # by run and oracle
         self._asked = threading.Event()  # nothing is done ahead any more
 
     def oracle_and_store(self, settings: EnrichSettings, purpose: str = "") -> tuple[Oracle, Store]:
@@ -142,7 +142,7 @@ class Resources:
                 self._opened[key] = open_oracle(settings, purpose, self._display)
             return self._opened[key]
 
-    def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Recorded:
+    def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> CachedOracle:
         self._asked.set()
         with self._opening:
             key = run_id, settings.oracle
@@ -150,15 +150,15 @@ class Resources:
                 oracle, store = self.oracle_and_store(settings, scope)
                 take_over_probe(oracle, store, run_id)  # a process that is not the flow's probes at the run's expense
                 connect(oracle)
-                book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=settings.budget_micro)
-                self._recorded[key] = book(oracle, retry_unusable=retry_unusable)
+                ledger = RunLedger(store, run_id, scope, settings.budget_micro, retry_unusable)
+                self._recorded[key] = CachedOracle(oracle, ledger)
             return self._recorded[key]
 
     def answered(self, run_id: str) -> tuple[int, Money]:
         """How many answers this process has had for a run, and what they cost."""
-        of_run = [recorded for (run, _), recorded in list(self._recorded.items()) if run == run_id]
-        answers = sum(recorded.paid_calls + recorded.cached_calls for recorded in of_run)
-        return answers, sum(recorded.cost for recorded in of_run)
+        ledgers = [recorded.ledger for (run, _), recorded in list(self._recorded.items()) if run == run_id]
+        answers = sum(ledger.paid_calls + ledger.cached_calls for ledger in ledgers)
+        return answers, sum(ledger.cost for ledger in ledgers)
 
     def load_ahead(self, settings: EnrichSettings) -> None:
         """Load the model, if there is one, and let it look at the first examples until any is asked about. What is
@@ -213,7 +213,7 @@ class Labeller:
         """How many answers this process has had for the run, and what they cost."""
         return self._resources.answered(self.run_id)
 
-    def recorded(self) -> Recorded:
+    def recorded(self) -> CachedOracle:
         return self._resources.recorded(self.settings, self.run_id, self.scope, self.retry_unusable)
 
     def __call__(self, batch: Batch) -> BatchLabels:
@@ -236,7 +236,9 @@ class Labeller:
         found.stopped = labelled.stopped
         return found
 
-    def _label(self, recorded: Recorded, batch: Batch, count: Callable[[Answer], None], found: BatchLabels) -> Labelled:
+    def _label(
+        self, recorded: CachedOracle, batch: Batch, count: Callable[[Answer], None], found: BatchLabels
+    ) -> Labelled:
         """Without the examples whose picture has changed or is gone by now: those are left to the next night."""
         votes, places = self.settings.votes, list(range(len(batch.examples)))
         while True:
@@ -260,7 +262,7 @@ class Labeller:
         return labelled
 
     def _votes(
-        self, recorded: Recorded, panel: Panel, features: Sequence[Feature], found: BatchLabels
+        self, recorded: CachedOracle, panel: Panel, features: Sequence[Feature], found: BatchLabels
     ) -> tuple[Labelled, NDArray[np.float64] | None]:
         """And the probabilities, examples × features, where they are computed or needed."""
         oracle, examples, votes = recorded.oracle, panel.examples, panel.votes

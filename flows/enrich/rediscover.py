@@ -24,9 +24,9 @@ from flows.oracle_specs import deciding
 from flows.prefect_api.endings import BUDGET
 from flows.prefect_api.history import History
 from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from flows.progress import SILENT, Display, recorded_run, recording
+from flows.progress import SILENT, Display, recorded_run, run_ledger
 from flows.reviewing.suspension import suspend
-from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd, rows_save
+from models import AnswersPending, CachedOracle, Oracle, Panel, connect, digest_of, in_usd, rows_save
 from reports.enrichment import LabelTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
@@ -92,9 +92,9 @@ def rediscover_with(
     name = name_of(settings.dataset)
     record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
     with record(dataset=name, oracle=oracle, settings=settings, display=display) as run:
-        book = recording(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
-        run.spending = recorded = book(oracle)
-        panel = Panel(recorded, examples, settings.votes)
+        ledger = run_ledger(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
+        run.spending = ledger
+        panel = Panel(CachedOracle(oracle, ledger), examples, settings.votes)
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.table_schema.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
@@ -108,7 +108,7 @@ def rediscover_with(
         run.status, run.message = f"stopped: {progress.stopped}", progress.message
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display.say(progress.message)
-    display.say(f"{progress.queries} questions, {in_usd(recorded.cost)}")
+    display.say(f"{progress.queries} questions, {in_usd(ledger.cost)}")
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
     out.deliver(display, PROPOSALS)

@@ -24,8 +24,7 @@ from models.predicted import groups_of, leanings
 from reports.enrichment import Cells, LabelTable
 from reports.run import UnusableCounts
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
-from store import StoreError
-from store.ledger import Totals
+from store import StoreError, Totals
 
 MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
 PATIENCE = 2.0  # seconds of reading after which the first batch need not be full: few new examples would fill none

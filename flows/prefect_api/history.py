@@ -145,7 +145,7 @@ class History:
 
     def connect(self, oracle: Oracle) -> None:
         """Find out in a task what the oracle's server can do, which a slow one may take minutes for."""
-        from store.ledger import Totals
+        from store import Totals
         from tasks import probed
 
         with watched(Totals, oracle, self.display):

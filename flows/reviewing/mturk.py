@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from flows.errors import UsageError
 from flows.settings import micro, micro_of
 from models import MAX_PRICE_USD, Money, in_usd
-from store import AnswerRecord, Claimed, Request, Store, new_owner
+from store import Claimed, Reply, Respondent, Store, Wanted, new_owner, text_key
 from store.review import COLLECTED, PLANNED, POSTED, Hit
 from studio.review import SECRET, TASK, Signer
 
@@ -199,7 +199,8 @@ def publish(store: Store, client: TurkClient, plan: Plan, address: str) -> int:
             _reserve(store, hit, owner)
         store.queue.mturk.plan(hits)
     except BaseException:
-        store.claims.release(owner, [key for hit in hits for key in claim_keys(hit)])
+        for hit in hits:
+            _release(store, hit, owner)
         raise
     return post_planned(store, client, plan.terms.market.name, owner)
 
@@ -221,17 +222,27 @@ def _run_for(store: Store, items: Sequence[int], terms: HitTerms) -> str:
     return run_id
 
 
-def claim_keys(hit: Hit) -> list[str]:
+def claim_names(hit: Hit) -> list[str]:
     """One claim per assignment: what it may cost is reserved until it is paid, or the task expires."""
     return [f"mturk/{hit.token}/{number}" for number in range(hit.terms["people"])]
+
+
+def _numbers(store: Store, names: Iterable[str]) -> list[int]:
+    """The requests of the ledger that hold these claims."""
+    return [number for number, _ in store.requests.positions(list(map(text_key, names))).values()]
+
+
+def _release(store: Store, hit: Hit, owner: str) -> None:
+    """Give up what is not paid, or leave what is noted as posted to whoever knows more."""
+    store.requests.release(owner, _numbers(store, claim_names(hit)), uncharged=True)
 
 
 def _reserve(store: Store, hit: Hit, owner: str) -> None:
     """What is reserved already stays so. Raises BudgetRefusal."""
     run = _run_of(store, hit)
-    claimed = _claim(store, hit, run["scope"], owner, POSTING_SECONDS, _budget_of(run))
+    claimed = _claim(store, hit, claim_names(hit), owner, POSTING_SECONDS, _budget_of(run))
     if claimed.refused:
-        store.claims.release(owner, claimed.granted)
+        store.requests.release(owner, [granted.request for granted in claimed.granted])
         raise BudgetRefusal(
             f"the budget of {run['settings']['budget']} USD of run {run['name']} does not allow it: raise --budget "
             "and run it"
@@ -247,10 +258,14 @@ def _budget_of(run: dict[str, Any]) -> Money | None:
     return None if budget is None else micro_of(budget)
 
 
-def _claim(store: Store, hit: Hit, scope: str, owner: str, lease: float, budget: Money | None) -> Claimed:
+def _claim(store: Store, hit: Hit, names: Sequence[str], owner: str, lease: float, budget: Money | None) -> Claimed:
     market, bound = hit.terms["market"], hit.terms["bound"]
-    requests = [Request(key, bound, f"mturk:{market}", "assignment") for key in claim_keys(hit)]
-    return store.claims.claim(hit.run_id, scope, requests, owner=owner, lease_seconds=lease, budget=budget)
+    wanted = [Wanted((text_key(name),), bound, "assignment") for name in names]
+    return store.requests.claim(hit.run_id, _market(market), wanted, owner=owner, lease_seconds=lease, budget=budget)
+
+
+def _market(name: str) -> Respondent:
+    return Respondent(f"mturk:{name}", {"kind": "mturk", "model": name})
 
 
 def post_planned(store: Store, client: TurkClient, market: str, owner: str = "") -> int:
@@ -278,25 +293,27 @@ def post_planned(store: Store, client: TurkClient, market: str, owner: str = "")
 
 def _post(store: Store, client: TurkClient, hit: Hit, owner: str) -> str:
     """Noted as a batch is: after a kill it stays spent until it is known whether the task is there."""
-    signer, keys = Signer(store.queue.people.secret(SECRET)), claim_keys(hit)
+    signer = Signer(store.queue.people.secret(SECRET))
     _reserve(store, hit, owner)
-    store.claims.note_batch(owner, keys, f"mturk {hit.token}")
+    numbers = _numbers(store, claim_names(hit))
+    store.requests.note_batch(owner, numbers, f"mturk {hit.token}")
     try:
         return _create(client, hit, f"{hit.terms['address']}/task/{signer.sign(hit.token, TASK)}")
     except NotPosted:
-        store.claims.note_batch(owner, keys, None)
+        store.requests.note_batch(owner, numbers, None)
         raise
-    finally:  # if it is not known to be not posted, it stays spent
-        store.claims.release(owner, keys)
+    finally:  # if it is not known to be not posted, it stays booked
+        _release(store, hit, owner)
 
 
 def _keep_reserved(store: Store, hit: Hit, owner: str) -> None:
     """Of a task that is there, as long as assignments may come: it outlives every process."""
-    keys = claim_keys(hit)
-    store.claims.release(owner, keys)
-    _claim(store, hit, _run_of(store, hit)["scope"], OWNER, hit.terms["request"]["LifetimeInSeconds"] + 60 * DAY, None)
-    store.claims.mark_sent(OWNER, keys)
-    store.claims.note_batch(OWNER, keys, None)
+    _release(store, hit, owner)
+    names = claim_names(hit)
+    _claim(store, hit, names, OWNER, hit.terms["request"]["LifetimeInSeconds"] + 60 * DAY, None)
+    numbers = _numbers(store, names)
+    store.requests.send(hit.run_id, OWNER, dict.fromkeys(numbers, hit.terms["bound"]), None)
+    store.requests.note_batch(OWNER, numbers, None)
 
 
 def _create(client: TurkClient, hit: Hit, address: str) -> str:
@@ -413,7 +430,7 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
             _call(client.approve_assignment, AssignmentId=name, OverrideRejection=False)
             result.approved += 1
         if name not in booked:
-            free = sorted(set(claim_keys(hit)) - set(booked.values()))
+            free = sorted(set(claim_names(hit)) - set(booked.values()))
             _record(store, hit, free[0], assignment, hit.terms["bound"])
             booked = _booked(store, hit)
             result.paid += hit.terms["bound"]
@@ -426,39 +443,32 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
     if left:
         result.waiting += 1
         return
-    store.claims.release(OWNER, set(claim_keys(hit)) - set(booked.values()))
+    _release(store, hit, OWNER)
     store.queue.mturk.set_state(hit.token, "collected")
 
 
 def _booked(store: Store, hit: Hit) -> dict[str, str]:
     """Assignments that are in the books, with the claim under which they are."""
-    booked = store.answers.lookup(claim_keys(hit))
-    return {answer["assignment"]: key for key, answer in booked.items()}
+    name_of = {text_key(name): name for name in claim_names(hit)}
+    booked = store.requests.answers(list(name_of))
+    return {answer["assignment"]: name_of[key] for key, answer in booked.items()}
 
 
-def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: int) -> None:
-    market = hit.terms["market"]
+def _record(store: Store, hit: Hit, name: str, assignment: dict[str, Any], cost: int) -> None:
+    if not _numbers(store, [name]):  # it was given back, and is paid all the same
+        _claim(store, hit, [name], OWNER, POSTING_SECONDS, None)
+    [number], key = _numbers(store, [name]), text_key(name)
     paid = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id, "paid": cost}
-    record = AnswerRecord(
-        key=key,
-        fence=store.claims.last_fence(key),
-        oracle=f"mturk:{market}",
-        kind="assignment",
-        question={"questions": list(hit.items)},
-        answer=paid,
-        cost=cost,
-        requests=1,
-        identity={"kind": "mturk", "model": market},
-    )
-    store.answers.record(hit.run_id, [record])
+    answer = ({"claim": name, "questions": list(hit.items)}, paid)
+    store.requests.record(hit.run_id, [Reply(number, (key,), {0: answer}, cost=cost, attempts=1)])
 
 
-def _bonus_key(assignment: str) -> str:
+def _bonus_name(assignment: str) -> str:
     return f"mturk/bonus/{assignment}"
 
 
 def _bonus_paid(store: Store, assignment: str) -> int:
-    booked = store.answers.lookup([_bonus_key(assignment)])
+    booked = store.requests.answers([text_key(_bonus_name(assignment))])
     return sum(int(answer.get("paid", 0)) for answer in booked.values())
 
 
@@ -466,18 +476,18 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
     """One bonus per assignment, however often it is asked for: reserved first, sent with a token, and looked for among
     those that were paid when it is not certain whether it was."""
     name = assignment["AssignmentId"]
-    key = _bonus_key(name)
-    if store.answers.lookup([key]):
+    claim = _bonus_name(name)
+    if store.requests.answers([text_key(claim)]):
         return 0
     cost = micro(bonus * BONUS_FEE) if hit.terms["market"] == "production" else 0
     run = _run_of(store, hit)
-    asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
-    claimed = store.claims.claim(
-        hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=_budget_of(run)
+    wanted = [Wanted((text_key(claim),), cost, "bonus")]
+    claimed = store.requests.claim(
+        hit.run_id, _market(hit.terms["market"]), wanted, budget=_budget_of(run), owner=OWNER, lease_seconds=3600.0
     )
     if claimed.refused:
         return 0
-    store.claims.mark_sent(OWNER, [key])
+    store.requests.send(hit.run_id, OWNER, dict.fromkeys(_numbers(store, [claim]), cost), None)
     paid = _call(client.list_bonus_payments, AssignmentId=name, MaxResults=100)["BonusPayments"]
     if not paid:
         _call(
@@ -486,9 +496,9 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
             BonusAmount=f"{bonus:.2f}",
             AssignmentId=name,
             Reason="Thank you for careful answers.",
-            UniqueRequestToken=hashlib.sha256(key.encode()).hexdigest(),
+            UniqueRequestToken=hashlib.sha256(claim.encode()).hexdigest(),
         )
-    _record(store, hit, key, assignment, cost)
+    _record(store, hit, claim, assignment, cost)
     return 1
 
 

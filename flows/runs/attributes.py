@@ -33,7 +33,7 @@ from flows.discover.preparation import Prepared
 from flows.estimate import Measuring, forecast_of
 from flows.progress import SILENT, Display
 from flows.runs.curate import CurationRequest, CurationResult, asking
-from models import MICRO, SEVERAL, Answer, Choose, Family, Feature, Money, Question, Recorded, Verdict, in_usd
+from models import MICRO, SEVERAL, Answer, CachedOracle, Choose, Family, Feature, Money, Question, Verdict, in_usd
 from models.people import RecordedCrowd
 from reports import Run
 from reports.curation import plan_change, record_change
@@ -80,7 +80,7 @@ class _Making:
     run: Run
     families: Families
     prepared: Prepared
-    recorded: Recorded | RecordedCrowd
+    recorded: CachedOracle | RecordedCrowd
     record: ActiveRun
     display: Display
 
@@ -96,7 +96,7 @@ class _Making:
             found = [family.attribute() for family in made]
             change = plan_change(self.run, "attributes", {"attributes": [attribute.to_json() for attribute in found]})
             codes = {attribute.name: attribute.codes_by_id(self.run.findings.ids) for attribute in found}
-            record_change(self.run, change, {}, self.recorded.cost / MICRO, codes)
+            record_change(self.run, change, {}, self.recorded.ledger.cost / MICRO, codes)
         self.record.status = "done"
         return made
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -19,12 +19,13 @@ from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
 from models import (
     MICRO,
+    CachedOracle,
     Feature,
     Label,
     Money,
     Panel,
     Question,
-    Recorded,
+    RunLedger,
     connect,
     digest_of,
     in_turn,
@@ -106,7 +107,7 @@ def _change(
     asked, spent = dict[str, dict[str, Votes]](), 0.0
     if again:
         with asking(run, request, display, again.prepared) as (_, recorded, record):
-            asked, spent = again.ask(recorded, record), recorded.cost / MICRO
+            asked, spent = again.ask(recorded, record), recorded.ledger.cost / MICRO
     record_change(run, change, asked, spent, by=request.by, seen=request.seen)
     done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
     return CurationResult(data | {"done": True}, [*lines, done])
@@ -163,7 +164,7 @@ def scope_of(run: Run, request: CurationRequest) -> str:
 @contextmanager
 def asking(
     run: Run, request: CurationRequest, display: Display, prepared: Prepared | None = None
-) -> Iterator[tuple[Prepared, Recorded | RecordedCrowd, ActiveRun]]:
+) -> Iterator[tuple[Prepared, CachedOracle | RecordedCrowd, ActiveRun]]:
     """The run's oracle, asked as a run in the store that shares no budget with the discovery."""
     prepared = prepared or prepare_request(run, request, display)
     connect(prepared.oracle)
@@ -180,8 +181,8 @@ def asking(
         settings=prepared.settings,
         display=display,
     ) as record:
-        book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
-        record.spending = recorded = recorded_by(prepared.oracle, book)
+        record.spending = ledger = RunLedger(store, run_id, scope, budget)
+        recorded = recorded_by(prepared.oracle, ledger)
         record.status = "not confirmed"
         yield prepared, recorded, record
 
@@ -204,7 +205,7 @@ class Relabelling:
         questions = [question for ask in self.asks for question in self._questions(ask)]
         return bound_of_labels(self.prepared.oracle, questions, self.prepared.store)
 
-    def ask(self, recorded: Recorded | RecordedCrowd, record: ActiveRun) -> dict[str, dict[str, Votes]]:
+    def ask(self, recorded: CachedOracle | RecordedCrowd, record: ActiveRun) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
         record.status = "failed"
         with self.prepared.display.waiting(f"asking {self.calls:,} labels"):
@@ -212,7 +213,7 @@ class Relabelling:
         record.status = "done"
         return votes
 
-    def _votes(self, recorded: Recorded | RecordedCrowd, ask: LabelRequest) -> dict[str, Votes]:
+    def _votes(self, recorded: CachedOracle | RecordedCrowd, ask: LabelRequest) -> dict[str, Votes]:
         panel = Panel(recorded, examples_of(self.prepared, ask.ids), self.prepared.settings.votes)
         labelled = panel.label([self._feature(ask)])
         if labelled.stopped is not None:

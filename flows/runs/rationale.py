@@ -20,7 +20,7 @@ from flows.runs.curate import (
     prepare_request,
     scope_of,
 )
-from models import MICRO, Answer, Feature, OracleError, Question, Recorded, Verdict, Why, in_usd
+from models import MICRO, Answer, CachedOracle, Feature, OracleError, Question, Verdict, Why, in_usd
 from models.people import RecordedCrowd
 from reports import Run
 from reports.drawing import plural
@@ -77,8 +77,12 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     if refused:
         notes = dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason)
         lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {'; '.join(notes)}")
-    spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.cost)}: `python -m flows report` shows them"
-    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": recorded.cost / MICRO}
+    spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.ledger.cost)}: `python -m flows report` shows them"
+    data = {
+        "asked": len(questions),
+        "reasons": [reason.to_json() for reason in reasons],
+        "usd": recorded.ledger.cost / MICRO,
+    }
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
@@ -132,7 +136,7 @@ def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question
 
 
 def _answers(
-    recorded: Recorded | RecordedCrowd, record: ActiveRun, questions: list[Question], display: Display
+    recorded: CachedOracle | RecordedCrowd, record: ActiveRun, questions: list[Question], display: Display
 ) -> tuple[list[Answer], OracleError | None]:
     answers: list[Answer] = []
     record.status = "failed"

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from discovery import Kind
+from models.cached import reserved_at_once
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import ROW_FEATURES, LabelBlocks, planned
 from models.openai.pace import most_labels, units
@@ -49,7 +50,6 @@ from models.prompting import (
     text_tokens,
     tokens_of,
 )
-from models.recorded import reserved_at_once
 from sources import Example
 
 LABELS_TOKENS, LABEL_TIMES = 30, 2  # of a reply with labels: so many, and so many times what is usual

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from models.cached import SILENT_SECONDS
 from models.openai.config import OpenAIConfig
 from models.openai.errors import (
     LONGEST_DELAY,
@@ -29,7 +30,6 @@ from models.openai.pace import TIMEOUT, Pace
 from models.oracle import OracleUnavailable, ServerAway, Traffic
 from models.prices import Tokens, read_usage
 from models.prompting import closed
-from models.recorded import SILENT_SECONDS
 from sources import redacted
 from store import Rate, Store
 

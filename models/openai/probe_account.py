@@ -14,9 +14,11 @@ from functools import partial
 from math import ceil
 from typing import Any
 
+from models.cached import LEASE_SECONDS
 from models.keys import stored_key
 from models.openai.bounds import Bounds
-from models.openai.client import FREE, Attempts, Endpoint, Reply
+from models.openai.client import FREE, Attempts, Endpoint
+from models.openai.client import Reply as ServerReply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Fault
 from models.openai.probe import PROBE_TOKENS, probe_key
@@ -33,8 +35,7 @@ from models.oracle import (
     in_usd,
 )
 from models.prices import Tariff, bound, settled
-from models.recorded import LEASE_SECONDS, record_of
-from store import PROBE, Job, Request, Store, new_owner
+from store import PROBE, Job, Reply, Respondent, Store, Wanted, new_owner
 
 
 def account_of(config: OpenAIConfig, purpose: str = "") -> str:
@@ -60,7 +61,7 @@ class Account:
         self.scale = 1.0  # above 1 where a probe was charged more than its bound: what follows reserves as much
         self.identity = OracleIdentity("openai", self._config.model, prompts=PROBE)
 
-    async def pay(self, endpoint: Endpoint, send: Callable[[Attempts], Awaitable[Reply]]) -> Reply:
+    async def pay(self, endpoint: Endpoint, send: Callable[[Attempts], Awaitable[ServerReply]]) -> ServerReply:
         """Send a request and book what it cost. Raises BudgetExhausted where even this may cost more than allowed."""
         if self._store is None:
             return await send(FREE)
@@ -89,28 +90,44 @@ class Account:
         return {"kind": PROBE, "server": probe_key(self._config), "asked": f"{self._asked}/{self._count - 1}"}
 
     def claim(self, store: Store, key: str, most: Money) -> int:
-        """Claim the right to send one request, in the scope that pays for it at that moment; returns its fence."""
+        """Claim the right to send one request, in the scope that pays for it at that moment; returns its number."""
         while True:
             self._begin(store)
-            request = Request(key, most, str(self.identity), PROBE)
-            claim: dict[str, Any] = {"owner": self._owner, "lease_seconds": LEASE_SECONDS, "budget": self._budget}
-            claimed = store.claims.claim(self._run_id, self._scope, [request], **claim)
+            terms: dict[str, Any] = {"owner": self._owner, "lease_seconds": LEASE_SECONDS, "budget": self._budget}
+            claimed = store.requests.claim(self._run_id, self._respondent, [Wanted((key,), most, PROBE)], **terms)
             if claimed.refused:
                 raise BudgetExhausted(
                     f"budget of {in_usd(self._budget or 0, 6)}: to find out what {self._server} can do may take "
                     f"{in_usd(most, 6)} more: {store.runs.booked(self._run_id).remedy}"
                 )
+            [granted] = claimed.granted
             # Another process may have taken the account over since; what it found there it has taken along.
-            if store.runs.scope_of(self._account) == self._scope and store.claims.mark_sent(self._owner, [key]):
-                return claimed.granted[key]
-            store.claims.release(self._owner, [key])
+            if store.runs.scope_of(self._account) == self._scope:
+                sent, _ = store.requests.send(self._run_id, self._owner, {granted.request: most}, self._budget)
+                if sent:
+                    return granted.request
+            store.requests.release(self._owner, [granted.request])
 
-    def end(self, store: Store, key: str, uncharged: bool) -> None:
-        (store.claims.release if uncharged else store.claims.abandon)(self._owner, [key])
+    def end(self, store: Store, number: int, uncharged: bool) -> None:
+        store.requests.release(self._owner, [number], uncharged=uncharged)
 
-    def record(self, store: Store, answer: Answer, key: str, fence: int, question: dict[str, Any]) -> None:
-        record = record_of(answer, key, fence, question, str(self.identity), self.identity.to_json())
-        store.answers.record(self._run_id, [record])
+    def record(self, store: Store, answer: Answer, key: str, number: int, question: dict[str, Any]) -> None:
+        usage = answer.usage
+        reply = Reply(
+            request=number,
+            keys=(key,),
+            answers={0: (question, answer.to_json())},
+            cost=answer.cost,
+            attempts=usage.requests,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            seconds=answer.seconds,
+        )
+        store.requests.record(self._run_id, [reply])
+
+    @property
+    def _respondent(self) -> Respondent:
+        return Respondent(str(self.identity), self.identity.to_json())
 
     @property
     def _server(self) -> str:
@@ -132,7 +149,7 @@ class Account:
                 job=self._job,
             )
 
-    def _answer(self, reply: Reply, tariff: Tariff, most: Money, seconds: float) -> Answer:
+    def _answer(self, reply: ServerReply, tariff: Tariff, most: Money, seconds: float) -> Answer:
         """As for questions: a reply without usage costs its upper bound."""
         tokens = reply.tokens or PROBE_TOKENS
         cost = most if reply.tokens is None else settled(tariff, tokens)
@@ -149,13 +166,13 @@ class _ProbeAttempts(Attempts):
         self._store = store
         self._most = most
         self._question: dict[str, Any] = {}
-        self._key, self._fence = "", 0
+        self._key, self._number = "", 0
 
     async def leaving(self) -> None:
         if not self._key:
             self._question = self._account.question()
             key = stored_key(self._account.identity.to_json(), self._question)
-            self._fence = await asyncio.to_thread(self._account.claim, self._store, key, self._most)
+            self._number = await asyncio.to_thread(self._account.claim, self._store, key, self._most)
             self._key = key
 
     async def failed(self, maybe_charged: bool) -> bool:
@@ -165,9 +182,9 @@ class _ProbeAttempts(Attempts):
 
     async def end(self, *, uncharged: bool) -> None:
         if self._key:
-            key, self._key = self._key, ""
-            await asyncio.to_thread(self._account.end, self._store, key, uncharged)
+            self._key = ""
+            await asyncio.to_thread(self._account.end, self._store, self._number, uncharged)
 
     async def record(self, answer: Answer) -> None:
-        record = partial(self._account.record, key=self._key, fence=self._fence, question=self._question)
+        record = partial(self._account.record, key=self._key, number=self._number, question=self._question)
         await asyncio.to_thread(record, self._store, answer)

@@ -5,10 +5,12 @@ Answers are stored and booked under the identity of each member: what a model ha
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.oracle import (
     Answer,
     Choose,
@@ -26,7 +28,6 @@ from models.oracle import (
     digest_of,
     rows_save,
 )
-from models.recorded import Recorded
 from sources import Example
 
 Cell = tuple[str, str, str]  # a feature (name and definition) and an example
@@ -167,54 +168,22 @@ class MixedCrowd:
 
 
 class RecordedCrowd(MixedCrowd):
-    """A mixed crowd whose members each store and book their own answers, under one budget."""
+    """A mixed crowd whose members each store their own answers, in the books of one run."""
 
-    def __init__(self, crowd: MixedCrowd, record: Callable[[Oracle], Recorded]) -> None:
-        self._books = {str(member.identity.to_json()): record(member) for member in crowd.members}
-        of = {id(member): self._books[str(member.identity.to_json())] for member in crowd.members}
+    def __init__(self, crowd: MixedCrowd, ledger: RunLedger) -> None:
+        by_identity = {str(member.identity.to_json()): member for member in crowd.members}
+        cached = {identity: CachedOracle(member, ledger) for identity, member in by_identity.items()}
+        of = {id(member): cached[str(member.identity.to_json())] for member in crowd.members}
         people = of[id(crowd.people)] if crowd.people else None
         super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
+        self.ledger = ledger
         if crowd.mixture.spot_check is not None:  # whoever writes the data must not know which labels are checked
-            store = next(iter(self._books.values())).store
-            self._secret = store.queue.people.secret("spot check")
-
-    def follow(self, budget: Callable[[], Money | None]) -> None:
-        """The budget is that of all of them together."""
-        for book in self._books.values():
-            book.follow(budget)
-
-    def halt(self) -> None:
-        for book in self._books.values():
-            book.halt()
-
-    @property
-    def scope(self) -> str:
-        return next(iter(self._books.values())).scope
-
-    @property
-    def budget(self) -> Money | None:
-        return next(iter(self._books.values())).budget
-
-    @property
-    def cost(self) -> Money:
-        return sum(book.cost for book in self._books.values())
-
-    @property
-    def in_doubt(self) -> Money:
-        return sum(book.in_doubt for book in self._books.values())
-
-    @property
-    def paid_calls(self) -> int:
-        return sum(book.paid_calls for book in self._books.values())
-
-    @property
-    def cached_calls(self) -> int:
-        return sum(book.cached_calls for book in self._books.values())
+            self._secret = ledger.store.queue.people.secret("spot check")
 
 
-def recorded_by(oracle: Oracle, record: Callable[[Oracle], Recorded]) -> Recorded | RecordedCrowd:
+def recorded_by(oracle: Oracle, ledger: RunLedger) -> CachedOracle | RecordedCrowd:
     """Cache, budget and ledger around an oracle, or around each member of a mixed crowd."""
-    return RecordedCrowd(oracle, record) if isinstance(oracle, MixedCrowd) else record(oracle)
+    return RecordedCrowd(oracle, ledger) if isinstance(oracle, MixedCrowd) else CachedOracle(oracle, ledger)
 
 
 def _names(question: Question) -> bool:

@@ -9,11 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, select, update
 
+from store.content import decode
+from store.requests import drop_answer
 from store.review.items import DONE, GIVEN, LEASED, OPEN, RULING, VOTE, items, votes
 from store.review.leases import end_leases
 from store.review.people import people
-from store.review.withdrawals import retire
-from store.schema import answers as stored_answers
+from store.schema import requests
 from store.transactions import Repository, reads, writes
 
 LABEL, WHY = "label", "why"
@@ -75,7 +76,7 @@ class Rulings(Repository):
         connection.execute(update(items).where(items.c.id.in_(new), items.c.state == OPEN).values(state=DONE))
         used = select(votes.c.answer_key).where(votes.c.item.in_(new), votes.c.answer_key.is_not(None))
         for key in connection.execute(used).scalars().all():
-            retire(connection, key)
+            drop_answer(connection, key)
         return len(new)
 
 
@@ -97,8 +98,9 @@ def _divided(queue: str | None) -> Select[Any]:
 
 def _add_reasons(connection: Connection, disputed: Sequence[DisputedLabel]) -> None:
     wanted = {(tuple(label.question["feature"][:2]), label.question["example"]): label for label in disputed}
-    asked = select(stored_answers.c.question, stored_answers.c.answer).where(stored_answers.c.kind == WHY)
-    for row in connection.execute(asked) if wanted else ():
-        label = (tuple(row.question.get("feature", ())), row.question.get("example"))
-        if label in wanted and row.answer.get("verdict") in USABLE and row.answer.get("reason"):
-            wanted[label].reasons.append((row.answer["verdict"], row.answer["reason"]))
+    asked = select(requests.c.content).where(requests.c.kind == WHY, requests.c.content.is_not(None))
+    for content in connection.execute(asked).scalars() if wanted else ():
+        for question, answer in filter(None, decode(content)):
+            label = (tuple(question.get("feature", ())), question.get("example"))
+            if label in wanted and answer.get("verdict") in USABLE and answer.get("reason"):
+                wanted[label].reasons.append((answer["verdict"], answer["reason"]))

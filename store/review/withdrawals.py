@@ -9,12 +9,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, select, update
 
-from store.packed.answers import unpack
+from store.requests import drop_answer
 from store.review.items import DONE, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.leases import drop_leases, end_leases
 from store.review.votes import WITHDRAWN, count_votes
-from store.schema import PAID, charges
-from store.schema import answers as stored_answers
 from store.sql import chunks
 from store.transactions import Repository, reads, writes
 
@@ -28,7 +26,7 @@ class Withdrawal:
 
     answers: int
     reopened: int  # questions that others are asked again
-    used: int  # answers that a run has taken: they are retired, so that running again asks again
+    used: int  # answers that a run has taken: their questions are open again
     features: list[str]  # that nobody else has named
     labels: int  # questions about those features that are no longer asked
 
@@ -52,7 +50,7 @@ class Withdrawals(Repository):
                 count_votes(connection, [row.item], given=-(row.state == GIVEN), filled=-(row.slot is not None))
         for row in rows:
             if row.answer_key is not None:
-                retire(connection, row.answer_key)
+                drop_answer(connection, row.answer_key)
         for part in chunks(labels):
             end_leases(connection, and_(votes.c.item.in_(part), votes.c.state == LEASED))
             connection.execute(update(items).where(items.c.id.in_(part)).values(votes=items.c.given, state=DONE))
@@ -114,14 +112,3 @@ def _labels_about(connection: Connection, lone: Sequence[_Named], rows: Sequence
         for row in connection.execute(query)
         if (row.state == OPEN or row.id in voted) and (row.queue, *row.question["feature"][:2]) in wanted
     ]
-
-
-def retire(connection: Connection, key: str) -> None:
-    """Rename an answer and its charge: they stay in the books, and the question is open again."""
-    unpack(connection, [key])
-    number = connection.execute(select(stored_answers.c.id).where(stored_answers.c.key == key)).scalar()
-    if number is not None:
-        name = f"{key}/withdrawn/{number}"
-        connection.execute(update(stored_answers).where(stored_answers.c.id == number).values(key=name))
-        paid = and_(charges.c.key == key, charges.c.state == PAID)
-        connection.execute(update(charges).where(paid).values(key=name))

@@ -13,11 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from store import Store
-from store.schema import LIVE, PAID, UNKNOWN
-from tests.crash.provider import PRICE, Charge, Provider
-from tests.support.stored_answers import every_charge
+from store.schema import CLOSED
+from tests.crash.provider import PRICE, WIDTH, Charge, Provider
+from tests.support.stored_answers import every_request
 
 ROOT = Path(__file__).parents[2]
+MOST_IN_FLIGHT = 5 * WIDTH  # questions that are sent and not committed, with those that wait to be committed
+
+
+def spent_in_all(store: Store) -> tuple[int, int]:
+    each = [store.runs.spent(scope) for scope in {run["scope"] for run in store.runs.overview()}]
+    return sum(spent for spent, _ in each), sum(reserved for _, reserved in each)
 
 
 class ForkServer:
@@ -116,8 +122,8 @@ class Trial:
         acknowledged, calls = self.acknowledged(), Counter(charge.key for charge in self.book)
         with Store.open(self.store) as store:
             assert store.check.problems() == []
-            kept = store.answers.lookup(list(acknowledged))
-            booked = every_charge(store)
+            kept = store.requests.answers(list(acknowledged))
+            requests, spent = every_request(store), spent_in_all(store)
         assert {key: answer["verdict"] for key, answer in kept.items()} == {
             key: verdict for key, (_, verdict) in acknowledged.items()
         }
@@ -125,13 +131,13 @@ class Trial:
             charge for charge in self.book if charge.attempt > acknowledged.get(charge.key, (self.attempts, ""))[0]
         ]
         assert again == [], "an answer that had been acknowledged was paid for again"
-        unknown = Counter(one.key for one in booked if one.state == UNKNOWN)
-        paid = Counter(one.key for one in booked if one.state == PAID)
-        assert calls <= paid + unknown, "a charge is not booked"
-        assert max(unknown.values(), default=0) <= self.kills, "more than one more charge per call in flight"
-        assert not [one for one in booked if one.state in LIVE], "a claim outlived the run"
-        spent = sum(one.cost for one in booked if one.state == PAID)
-        assert spent == PRICE * sum(paid.values())
+        assert not [one for one in requests if one.state != CLOSED], "a claim outlived the run"
+        answered, in_doubt = sum(one.cost for one in requests), sum(one.in_doubt for one in requests)
+        assert PRICE * len(self.book) <= answered + in_doubt, "a charge is not booked"
+        assert spent == (answered + in_doubt, 0)
+        assert in_doubt <= self.kills * PRICE * MOST_IN_FLIGHT, "more than what was in flight is in doubt"
+        assert max(calls.values(), default=0) <= 1 + self.kills, "more than one more charge per call in flight"
+        assert answered == PRICE * sum(one.answered for one in requests)
         vote_counts.points += 1
         vote_counts.kills += self.kills
         vote_counts.charges += len(self.book)

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import event
 
 import store.connection
-from store import Store
+from store import Store, text_key
 from tests.support.store_steps import begin, pay
 
 ROUNDS, ANSWERS = 2, 10  # the store is closed in between, and with it its journal
@@ -26,8 +26,9 @@ def main(folder: Path, journal: str, syncing: str) -> None:
                 event.listen(opened.engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA synchronous={syncing}"))
             begin(opened, f"run {turn}")
             for number in range(ANSWERS):
-                pay(opened, [key := f"key-{turn}-{number}"], run_id=f"run {turn}")
-                os.write(acknowledged, f"{key}\n".encode())
+                name = f"key-{turn}-{number}"
+                pay(opened, [(name,)], run_id=f"run {turn}")
+                os.write(acknowledged, f"{text_key(name)}\n".encode())
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.reviewing.page import PageSettings, serve
+from models.cached import CachedOracle
 from models.keys import QuestionKeys
+from models.ledger import RunLedger
 from models.openai.client import Client, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
@@ -35,11 +37,10 @@ from models.openai.probe import Remembered
 from models.oracle import Answer, BudgetExhausted, Compare, Feature, Oracle, OracleUnavailable, Question
 from models.people.simulated import SimulatedOracle
 from models.prices import Price
-from models.recorded import Recorded
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Truth
 from store import Store
-from store.ledger.claims import Claims
+from store.requests import Requests
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
 from tests.crash.provider import PaidOracle
 from tests.support.fake_openai.examples import WORDS, labels
@@ -75,9 +76,7 @@ class Acknowledged:
 
 def forgetful(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     """Another scenario on a store that does not write down what is sent: a control, which must be found out."""
-    Claims.mark_sent = lambda _claims, _owner, keys: set(keys)  # type: ignore[method-assign, assignment]
-    claim = Claims.claim
-    Claims.claim = lambda *about, **terms: claim(*about, **terms | {"sending": 0})  # type: ignore[method-assign]
+    Requests.send = lambda _requests, _run, _owner, at_most, _budget: (set(at_most), False)  # type: ignore[method-assign, assignment]
     scenario: Callable[[dict[str, Any], Hook], dict[str, Any]] = globals()[job.get("otherwise", "discover")]
     return scenario(job, hook)
 
@@ -121,9 +120,9 @@ def enrich(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         return PaidOracle(crowd, job["port"], attempt, hook)
 
     def acknowledged(*about: Any, **more: Any) -> Acknowledged:
-        return Acknowledged(Recorded(*about, **more), book, attempt)
+        return Acknowledged(CachedOracle(*about, **more), book, attempt)
 
-    vars(enrich_batches).update(build_oracle=paid, Recorded=acknowledged)
+    vars(enrich_batches).update(build_oracle=paid, CachedOracle=acknowledged)
     settings = EnrichSettings(
         dataset=job["dataset"],
         features=job["features"],
@@ -145,7 +144,7 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
         store.runs.begin(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
         oracle.connect()
-        paid = Recorded(oracle, store, run_id=run_id, scope="batch", budget=job.get("budget"))
+        paid = CachedOracle(oracle, RunLedger(store, run_id, "batch", budget=job.get("budget")))
         asked = labels(WORDS, word_texts(12))
         bound = sum(oracle.estimate(asked))
         answers = list(Acknowledged(paid, book, job["attempt"]).ask(asked))
@@ -181,7 +180,7 @@ def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     with Store.open(job["store"]) as store, OpenAIOracle(config, memory, store) as oracle:
         oracle.connect()
         store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
-        recorded = Recorded(oracle, store, run_id=run_id, scope="scope")
+        recorded = CachedOracle(oracle, RunLedger(store, run_id, "scope"))
         return _labels_written(folder, list(recorded.ask(labels(WORDS[:1], word_texts(2)))))
 
 
@@ -205,7 +204,7 @@ def hostile(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
         try:
             oracle.connect()
             store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
-            recorded = Recorded(oracle, store, run_id=run_id, scope="scope", budget=job["budget"])
+            recorded = CachedOracle(oracle, RunLedger(store, run_id, "scope", job["budget"]))
             answers.extend(recorded.ask(dict.fromkeys(asked)))
         except (BudgetExhausted, OracleUnavailable) as error:  # what was charged and booked until then counts
             return {"stopped": type(error).__name__}

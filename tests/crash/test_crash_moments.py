@@ -98,7 +98,7 @@ def assert_all_is_booked(trial: Trial, server: FakeOpenAI) -> None:
     with Store.open(trial.store) as store:
         assert store.check.problems() == []
         ours, reserved = store.runs.spent("batch")
-        kept = store.answers.lookup(list(trial.acknowledged()))
+        kept = store.requests.answers(list(trial.acknowledged()))
     assert charged_for_batches(server) <= ours
     assert reserved == 0
     assert set(kept) == set(trial.acknowledged())

@@ -12,7 +12,7 @@ import pytest
 from models.openai.config import OpenAIConfig
 from models.openai.probe_account import account_of
 from store import PROBE, Store
-from store.schema import LIVE, PAID, UNKNOWN
+from store.schema import CLOSED
 from tests.crash.boundaries import PAID_CALL
 from tests.crash.conftest import Places
 from tests.crash.driver import ForkServer, Trial
@@ -20,7 +20,7 @@ from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
-from tests.support.stored_answers import every_charge
+from tests.support.stored_answers import every_request
 
 pytestmark = pytest.mark.xdist_group("fork_server")
 PROBES = 2  # requests to this server: what form of reply it applies, and whether it has decisions
@@ -63,15 +63,15 @@ class Introductions:
             account = account_of(OpenAIConfig("gpt-4o-mini", server.base_url, price=TOKEN_PRICE))
             assert store.runs.spent(account) == (0, 0), "the run has taken it over"
             spent, reserved = store.runs.spent("scope")
-            rows = every_charge(store)
-        paid = sum(row.cost for row in rows if row.state == PAID)
-        heard = [row for row in rows if row.state == PAID and row.kind == PROBE]
-        unheard = [row for row in rows if row.state == UNKNOWN and row.kind == PROBE]
+            rows = every_request(store)
+        paid = sum(row.cost for row in rows)
+        heard = [row for row in rows if row.answered and row.kind == PROBE]
+        unheard = [row for row in rows if row.in_doubt and row.kind == PROBE]
         probes = [charge for charge in server.book if charge.probe]
         assert len(heard) <= len(probes) <= len(heard) + len(unheard), "a charge is not booked"
         assert paid <= server.spent(TOKEN_PRICE) <= spent
         assert reserved == 0
-        assert not [row for row in rows if row.state in LIVE], "a claim outlived the run"
+        assert not [row for row in rows if row.state != CLOSED], "a claim outlived the run"
         assert len(probes) <= PROBES * (1 + trial.kills)
         assert len(unheard) <= trial.kills
         self.kills += trial.kills

@@ -61,7 +61,7 @@ class Outage:
             (folder / name).write_bytes(content)
         with Store.open(str(folder / "store.sqlite")) as store:
             assert store.check.problems() == []
-            kept = store.answers.lookup(self.acknowledged)
+            kept = store.requests.answers(self.acknowledged)
         shutil.rmtree(folder)
         return [key for key in self.acknowledged if key not in kept]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.oracle import Feature, Label
-from models.recorded import Recorded
 from store import Store
 from tests.support.made import crowd_of, random_truth, texts
 
@@ -18,14 +19,14 @@ def labels(n: int) -> list[Label]:
     return [Label(Feature("feature a", "It has a."), example) for example in texts(400)[:n]]
 
 
-def recorded(store: Store, *, latency: float = 0.0, width: int = 16) -> Recorded:
+def recorded(store: Store, *, latency: float = 0.0, width: int = 16) -> CachedOracle:
     run_id = uuid.uuid4().hex
     store.runs.begin(run_id, SCOPE, name="t", flow="test", dataset="d", oracle="o", settings={})
     crowd = crowd_of(TRUTH, price=PRICE, latency=latency, width=width)
-    return Recorded(crowd, store, run_id=run_id, scope=SCOPE)
+    return CachedOracle(crowd, RunLedger(store, run_id, SCOPE))
 
 
-def keep(store: Store, n: int) -> Recorded:
+def keep(store: Store, n: int) -> CachedOracle:
     """Ask `n` questions; what the store knows costs nothing."""
     oracle = recorded(store)
     assert len(list(oracle.ask(labels(n)))) == n

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from store import AnswerRecord
+    from store import Reply
 
 ROOT = Path(__file__).parents[2]
 # `python -m flows`, killed some seconds after so many answers were kept.
@@ -48,21 +48,20 @@ runpy.run_module("flows", run_name="__main__", alter_sys=True)
 
 def kill_after(enough: int, later: float | None = None) -> None:
     """Kill this process once it has kept so many answers, at once or some seconds later."""
-    from store.ledger.answers import StoredAnswers
+    from store.requests import Requests
 
-    keep, kept = StoredAnswers.record, 0
+    keep, kept = Requests.record, set[tuple[int, int]]()
 
-    def record(answers: StoredAnswers, /, run_id: str, records: Collection[AnswerRecord]) -> dict[str, dict[str, Any]]:
-        nonlocal kept
-        first = keep(answers, run_id, records)
-        kept += len(records)
-        if kept >= enough:
+    def record(requests: Requests, /, run_id: str, replies: Collection[Reply]) -> dict[str, dict[str, Any]]:
+        first = keep(requests, run_id, replies)
+        kept.update((reply.request, position) for reply in replies for position in reply.answers)
+        if len(kept) >= enough:
             if later is None:
                 os.kill(os.getpid(), signal.SIGKILL)
             threading.Timer(later or 0.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
         return first
 
-    StoredAnswers.record = record  # type: ignore[method-assign]
+    Requests.record = record  # type: ignore[method-assign]
 
 
 def start_flows(

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from store import Store, StoreError, new_owner
-from tests.support.store_steps import PRICE, SCOPE, begin, claim, pay, record
+from store import Store, StoreError, new_owner, text_key
+from tests.support.store_steps import PRICE, SCOPE, answers, begin, claim, granted, pay, reply, send
 
 A_DAY = 86_400.0  # so that no lease ends while somebody is far behind
 
@@ -19,8 +19,8 @@ def reserve(store: Store, name: str, count: int, budget: int) -> int:
     """How many of `count` single reservations were granted."""
     begin(store, name)
     wait_for_go()
-    wanted = ([f"{name} {number}"] for number in range(count))
-    claims = (claim(store, keys, owner=name, run_id=name, budget=budget, lease=A_DAY) for keys in wanted)
+    wanted = ((f"{name} {number}",) for number in range(count))
+    claims = (claim(store, [names], owner=name, run_id=name, budget=budget, lease=A_DAY) for names in wanted)
     return sum(len(claimed.granted) for claimed in claims)
 
 
@@ -28,18 +28,16 @@ def race(store: Store, name: str, count: int, budget: int, rounds: int) -> list[
     """The same again and again, each round on a budget of its own; how many were granted in each.
 
     Nobody waits between rounds: whoever is ahead starts the next one, and the others join it."""
-    granted = []
+    admitted = []
     for number in range(rounds):
         begin(store, f"{name} {number}", scope=f"{SCOPE} {number}")
     wait_for_go()
     for number in range(rounds):
-        run, scope = f"{name} {number}", f"{SCOPE} {number}"
-        wanted = ([f"{run} {each}"] for each in range(count))
-        claims = (
-            claim(store, keys, owner=name, run_id=run, scope=scope, budget=budget, lease=A_DAY) for keys in wanted
-        )
-        granted.append(sum(len(claimed.granted) for claimed in claims))
-    return granted
+        run = f"{name} {number}"
+        wanted = ((f"{run} {each}",) for each in range(count))
+        claims = (claim(store, [names], owner=name, run_id=run, budget=budget, lease=A_DAY) for names in wanted)
+        admitted.append(sum(len(claimed.granted) for claimed in claims))
+    return admitted
 
 
 def number(store: Store, name: str, rounds: int) -> list[str]:
@@ -51,17 +49,20 @@ def number(store: Store, name: str, rounds: int) -> list[str]:
 
 
 def share(store: Store, name: str, count: int) -> list[str]:
-    """The keys that this process was granted and answered, of the same ones that others want at the same time."""
+    """The questions that this process was granted and answered, of the same ones that others want at the same time."""
     begin(store, name)
-    keys = [f"key {number}" for number in range(count)]
-    random.Random(name).shuffle(keys)
+    names = [f"key {number}" for number in range(count)]
+    by_key = {text_key(each): each for each in names}
+    random.Random(name).shuffle(names)
     wait_for_go()
     mine: list[str] = []
     for start in range(0, count, 8):
-        granted = claim(store, keys[start : start + 8], owner=name, run_id=name).granted
-        store.claims.mark_sent(name, granted)
-        store.answers.record(name, [record(key, fence, says=name) for key, fence in granted.items()])
-        mine += granted
+        wanted = [tuple(names[at : at + 4]) for at in range(start, min(start + 8, count), 4)]
+        for one in claim(store, wanted, owner=name, run_id=name).granted:
+            own = [by_key[key] for key in one.keys]
+            send(store, [one.request], owner=name, run_id=name)
+            store.requests.record(name, [reply(one.request, own, says=name, cost=PRICE)])
+            mine += own
     return mine
 
 
@@ -69,8 +70,8 @@ def hold(store: Store, name: str) -> None:
     """Claim `a` and `b`, send `b`, and hang."""
     begin(store, name)
     owner = new_owner()
-    claim(store, ["a", "b"], owner=owner, run_id=name, price=PRICE)
-    store.claims.mark_sent(owner, ["b"])
+    _, sent = granted(store, ["a", "b"], owner=owner, run_id=name)
+    send(store, [sent], owner=owner, run_id=name)
     wait_for_go()
 
 
@@ -82,21 +83,20 @@ def fill(store: Store, ballast: str) -> dict[str, Any]:
     acknowledged: list[str] = []
     said: dict[str, Any] = {}
     while "error" not in said:
-        batch = [f"key {len(acknowledged) + number}" for number in range(50)]
+        batch = [(f"key {len(acknowledged) + number}",) for number in range(50)]
         try:
             pay(store, batch, cost=1)
         except StoreError as full:
             said["error"] = str(full)
         else:
-            acknowledged += batch
+            acknowledged += [name for (name,) in batch]
     said["acknowledged"] = len(acknowledged)
-    said["lost"] = len(acknowledged) - len(store.answers.lookup(acknowledged))
+    said["lost"] = len(acknowledged) - len(answers(store, acknowledged))
     said["problems when full"] = store.check.problems()
     path.unlink()
-    store.claims.release("owner of run-1", [f"key {len(acknowledged) + number}" for number in range(50)])
     more = [f"more {number}" for number in range(500)]
-    pay(store, more, cost=1)
-    said["paid once there was space"] = len(store.answers.lookup(more))
+    pay(store, [(name,) for name in more], cost=1)
+    said["paid once there was space"] = len(answers(store, more))
     said["problems in the end"] = store.check.problems()
     return said
 

@@ -1,4 +1,4 @@
-"""All answers of a store with what their keys were computed from, and all charges, for tests."""
+"""All answers and all requests of a store, for tests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
+from models.keys import stored_key
 from store import Store
-from store.packed.claims import all_packed_claims
-from store.schema import CLAIMED, PAID, SENT, charges
+from store.content import split_keys
+from store.schema import requests
 
 
 class KeptAnswer(NamedTuple):
@@ -19,42 +20,52 @@ class KeptAnswer(NamedTuple):
     identity: Any
     question: Any
     answer: Any
-    cost: int
 
 
 def every_answer(store: Store) -> list[KeptAnswer]:
-    """Packed or not."""
-    found = [one for page in store.check.answers() for one in page]
-    return [
-        KeptAnswer(
-            one.key,
-            one.kind,
-            one.oracle,
-            json.loads(one.identity),
-            json.loads(one.question),
-            json.loads(one.answer),
-            one.cost,
-        )
-        for one in found
-    ]
+    found = []
+    for page in store.check.answers():
+        for request in page:
+            identity = json.loads(request.identity)
+            assert request.entries is not None
+            found += [
+                KeptAnswer(stored_key(identity, entry[0]), request.kind, request.oracle, identity, *entry)
+                for entry in request.entries
+                if entry is not None
+            ]
+    return found
 
 
-class BookedCharge(NamedTuple):
-    key: str
+class LedgerRequest(NamedTuple):
+    id: int
     kind: str
     state: str
+    keys: list[str]  # while it is open
+    questions: int
+    answered: int
+    booked: int
+    in_doubt: int
     cost: int
 
 
-def every_charge(store: Store) -> list[BookedCharge]:
-    """Packed or not."""
-    found = [
-        BookedCharge(one.key, one.kind, PAID, one.cost) for page in store.check.answers() for one in page if not one.id
-    ]
+def every_request(store: Store) -> list[LedgerRequest]:
+    columns = [requests.c[name] for name in LedgerRequest._fields]
     with store.engine.connect() as connection:
-        rows = connection.execute(select(charges.c.key, charges.c.kind, charges.c.state, charges.c.cost))
-        found += [BookedCharge(*row) for row in rows]
-        for claim in all_packed_claims(connection):
-            states = [CLAIMED if doubt is None else SENT for doubt in claim.in_doubt]
-            found += [BookedCharge(key, claim.kind, state, 0) for key, state in zip(claim.keys, states, strict=True)]
+        rows = connection.execute(select(*columns).order_by(requests.c.id)).mappings().all()
+    return [LedgerRequest(**{**row, "keys": split_keys(row["keys"] or b"")}) for row in rows]
+
+
+def dropped_answers(store: Store) -> list[dict[str, Any]]:
+    """Answers that are in the books and no longer count: late, withdrawn or asked again."""
+    found = []
+    for page in store.check.answers():
+        for request in page:
+            identity, entries = json.loads(request.identity), request.entries or []
+            keys = {place: stored_key(identity, entry[0]) for place, entry in enumerate(entries) if entry is not None}
+            leads = store.requests.positions(list(keys.values()))
+            found += [
+                dict(entries[place][1])  # type: ignore[index]
+                for place, key in keys.items()
+                if leads.get(key) != (request.id, place)
+            ]
     return found

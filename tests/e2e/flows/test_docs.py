@@ -89,7 +89,7 @@ def test_the_commands_of_store_work(capsys: Printed) -> None:
         run_block("sh", text)
     assert capsys.readouterr().out.splitlines()[-1].startswith("store restored.sqlite: 30 answers; every key")
     with Store.open("restored.sqlite") as store:
-        assert keep(store, 30).paid_calls == 0
+        assert keep(store, 30).ledger.paid_calls == 0
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from flows.prefect_api.history import send_history
 from reports.run import TableBusy, locked
 from store import Store
 from store.errors import explained
-from store.ledger.answers import StoredAnswers
+from store.requests import Requests
 from tasks import label_batch
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World
@@ -199,7 +199,7 @@ def test_a_full_disk_ends_the_run_at_once(
     def fail(*_: Any) -> None:
         raise explained("answers.sqlite", sqlite3.OperationalError("database or disk is full"))
 
-    monkeypatch.setattr(StoredAnswers, "record", fail)
+    monkeypatch.setattr(Requests, "record", fail)
     monkeypatch.setattr(label_batch, "retry_delay_seconds", [0.01, 0.01])
     flow = nightly_flow.with_options(retry_delay_seconds=0.1)
     state = ended(flow, of_table(world, oracle="simulated?price=0.001"))

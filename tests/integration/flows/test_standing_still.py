@@ -18,8 +18,8 @@ from flows.progress import Display, watched
 from models.openai import OpenAIConfig, OpenAIOracle
 from models.oracle import OracleIdentity, Traffic
 from models.prices import parse_price
+from store import Totals
 from store.errors import StoreError
-from store.ledger import Totals
 from tests.support.fake_openai import FakeOpenAI
 
 

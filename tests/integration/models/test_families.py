@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
+from models.cached import CachedOracle
 from models.contrastive.oracle import ContrastiveOracle
+from models.ledger import RunLedger
 from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
@@ -17,7 +19,6 @@ from models.oracle import SEVERAL, Answer, Choose, Family, Feature, Question, Ve
 from models.people import MixedCrowd, Mixture, RecordedVotes
 from models.people.simulated import Behaviour, SimulatedOracle
 from models.prices import Price
-from models.recorded import Recorded
 from sources.load import load_dataset
 from store import Store
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
@@ -49,7 +50,7 @@ def test_a_server_is_asked_once_for_the_price_that_is_booked(store: Store, level
         with OpenAIOracle(config) as oracle:
             connect(oracle)
             store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
-            asking, most = Recorded(oracle, store, run_id="run", scope="scope"), oracle.estimate(asked)
+            asking, most = CachedOracle(oracle, RunLedger(store, "run", "scope")), oracle.estimate(asked)
             first, again = answered(asking, asked), answered(asking, asked)
             forecast = oracle.forecast(asked)
         assert (first[0].verdict, first[0].shown) == (Verdict.FEATURE, (0, 1, 2))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import update
 
 from discovery import Labels
-from models import Feature, Label, Panel, Question, Recorded, Verdict, stored_ballots
+from models import CachedOracle, Feature, Label, Panel, Question, RunLedger, Verdict, stored_ballots
 from models.people.simulated import SimulatedOracle
 from store import DamagedStore, Store
+from store.schema import requests
 from tests.support.made import crowd_of, random_truth, texts
 
 TRUTH = random_truth(40, 5)
@@ -25,9 +27,9 @@ def crowd() -> SimulatedOracle:
     return crowd_of(TRUTH, price=PRICE, flip=0.3, refuse=0.1)
 
 
-def recorded_as(store: Store, crowd: SimulatedOracle, run: str) -> Recorded:
+def recorded_as(store: Store, crowd: SimulatedOracle, run: str) -> CachedOracle:
     store.runs.begin(run, SCOPE, name=run, flow="test", dataset="d", oracle="o", settings={})
-    return Recorded(crowd, store, run_id=run, scope=SCOPE)
+    return CachedOracle(crowd, RunLedger(store, run, SCOPE))
 
 
 def votes_of(crowd: SimulatedOracle, votes: int) -> tuple[list[Question], list[Labels]]:
@@ -48,11 +50,13 @@ def test_whatever_is_kept_the_labels_are_the_same_and_only_what_is_missing_is_pa
     list(recorded_as(store, crowd, "run-1").ask(kept))
     resumed = recorded_as(store, crowd, "run-2")
     begun = stored_ballots(resumed, FEATURES, EXAMPLES, votes)
-    assert sum(int(ballot.cast.sum()) for ballot in begun) == resumed.cached_calls <= len(set(needed) & set(kept))
+    assert (
+        sum(int(ballot.cast.sum()) for ballot in begun) == resumed.ledger.cached_calls <= len(set(needed) & set(kept))
+    )
     labelled = Panel(resumed, EXAMPLES, votes).complete(begun)
     assert [ballot.labels.tolist() for ballot in labelled.ballots] == [one.tolist() for one in labels]
     known = len(set(needed) & set(kept))
-    assert (resumed.paid_calls, resumed.cached_calls) == (len(needed) - known, known)
+    assert (resumed.ledger.paid_calls, resumed.ledger.cached_calls) == (len(needed) - known, known)
     totals = store.costs.totals("run-2")
     assert (totals.paid_calls, totals.cached_calls) == (len(needed) - known, known)
     assert totals.paid == PRICE * (len(needed) - known)
@@ -66,11 +70,14 @@ def test_refusals_are_left_to_be_looked_at_one_by_one(store: Store, crowd: Simul
     assert refused > 5
     resumed = recorded_as(store, crowd, "run-2")
     begun = stored_ballots(resumed, FEATURES, EXAMPLES, 1)
-    assert (resumed.cached_calls, sum(int(ballot.abstained.sum()) for ballot in begun)) == (len(needed) - refused, 0)
+    assert (resumed.ledger.cached_calls, sum(int(ballot.abstained.sum()) for ballot in begun)) == (
+        len(needed) - refused,
+        0,
+    )
     seen: list[str] = []
     Panel(resumed, EXAMPLES, 1, lambda answer: seen.append(answer.verdict.value)).complete(begun)
     assert seen == ["refused"] * refused
-    assert (resumed.paid_calls, resumed.cached_calls) == (0, len(needed))
+    assert (resumed.ledger.paid_calls, resumed.ledger.cached_calls) == (0, len(needed))
 
 
 def test_one_content_under_two_names_is_looked_up_once_and_counted_twice(store: Store, crowd: SimulatedOracle) -> None:
@@ -78,14 +85,15 @@ def test_one_content_under_two_names_is_looked_up_once_and_counted_twice(store: 
     resumed = recorded_as(store, crowd, "run-2")
     (ballot,) = stored_ballots(resumed, FEATURES[:1], [EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], 1)
     assert ballot.cast.tolist() == [1, 0, 1]
-    assert (resumed.cached_calls, store.costs.totals("run-2").cached_calls) == (2, 1)
+    assert (resumed.ledger.cached_calls, store.costs.totals("run-2").cached_calls) == (2, 1)
 
 
-def kept_as(store: Store, crowd: SimulatedOracle, answer: str) -> Recorded:
+def kept_as(store: Store, crowd: SimulatedOracle, answer: str) -> CachedOracle:
     recorded = recorded_as(store, crowd, "run-1")
     list(recorded.ask([Label(FEATURES[0], EXAMPLES[0])]))
     with store.engine.execution_options(writes=True).begin() as connection:
-        connection.execute(text("UPDATE answers SET answer = :answer"), {"answer": answer})
+        content = zlib.compress(f'[[{{"kind":"label"}},{answer}]]'.encode())
+        connection.execute(update(requests).values(content=content))
     return recorded
 
 

@@ -1,4 +1,4 @@
-"""Recorded on a real store: nothing is paid twice, nothing is spent beyond the budget, nothing that came is lost."""
+"""A cached oracle on a real store: nothing is paid twice, no budget is exceeded, nothing that came is lost."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from models.cached import CachedOracle, PaidBatch
+from models.ledger import RunLedger
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -25,12 +27,11 @@ from models.oracle import (
     Verdict,
 )
 from models.people.simulated import SimulatedOracle
-from models.recorded import PaidBatch, Recorded
-from store import AnswerRecord, Store
-from store.ledger.answers import StoredAnswers
+from store import Reply, Store
+from store.requests import Requests
 from store.schema import SENT
 from tests.support.made import crowd_of, random_truth, texts
-from tests.support.stored_answers import every_charge
+from tests.support.stored_answers import every_request
 
 TRUTH = random_truth(50, 6)
 PRICE = 10_000
@@ -41,10 +42,10 @@ def labels(n: int, voters: int = 1) -> list[Label]:
     return [Label(Feature("feature a"), example, v) for example in texts(50)[:n] for v in range(voters)]
 
 
-def recorded(oracle: SimulatedOracle, store: Store, *, budget: Money | None = None, scope: str = SCOPE) -> Recorded:
+def recorded(oracle: SimulatedOracle, store: Store, *, budget: Money | None = None, scope: str = SCOPE) -> CachedOracle:
     run_id = uuid.uuid4().hex
     store.runs.begin(run_id, scope, name="t", flow="test", dataset="d", oracle="o", settings={})
-    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
+    return CachedOracle(oracle, RunLedger(store, run_id, scope, budget=budget))
 
 
 @pytest.fixture
@@ -59,15 +60,15 @@ def test_what_is_known_is_not_asked_again(store: Store) -> None:
     again = recorded(crowd_of(TRUTH, price=PRICE), store)
     repeated = list(again.ask(labels(25)))
     assert {a.question: a.verdict for a in repeated if a.question in answers} == answers
-    assert (first.paid_calls, first.cached_calls, first.cost) == (20, 0, 20 * PRICE)
-    assert (again.paid_calls, again.cached_calls, again.cost) == (5, 20, 5 * PRICE)
+    assert (first.ledger.paid_calls, first.ledger.cached_calls, first.ledger.cost) == (20, 0, 20 * PRICE)
+    assert (again.ledger.paid_calls, again.ledger.cached_calls, again.ledger.cost) == (5, 20, 5 * PRICE)
 
 
 def test_a_question_given_twice_is_paid_once_and_answered_twice(store: Store) -> None:
     oracle = recorded(crowd_of(TRUTH, price=PRICE), store)
     answers = list(oracle.ask(labels(3) + labels(3)))
     assert len(answers) == 6
-    assert (oracle.paid_calls, oracle.cached_calls) == (3, 3)
+    assert (oracle.ledger.paid_calls, oracle.ledger.cached_calls) == (3, 3)
 
 
 def test_another_voter_crowd_or_seed_is_another_question(store: Store) -> None:
@@ -81,13 +82,13 @@ def test_a_budget_is_never_exceeded_at_32_calls_at_once_and_can_be_raised(store:
     limited = recorded(oracle, store, budget=100 * PRICE + PRICE // 2)
     with pytest.raises(BudgetExhausted, match="raise --budget"):
         list(limited.ask(questions))
-    assert limited.paid_calls == 100
+    assert limited.ledger.paid_calls == 100
     assert store.runs.spent(SCOPE) == (100 * PRICE, 0)
     more = recorded(oracle, store, budget=120 * PRICE)
     with pytest.raises(BudgetExhausted):
         list(more.ask(questions))
-    assert (more.paid_calls, more.cached_calls) == (20, 100)
-    assert recorded(oracle, store, scope="another run", budget=PRICE).budget == PRICE
+    assert (more.ledger.paid_calls, more.ledger.cached_calls) == (20, 100)
+    assert recorded(oracle, store, scope="another run", budget=PRICE).ledger.budget == PRICE
 
 
 class Cautious(SimulatedOracle):
@@ -104,7 +105,7 @@ def test_what_was_reserved_but_not_spent_buys_more_answers(store: Store) -> None
     limited = recorded(oracle, store, budget=10 * PRICE)
     with pytest.raises(BudgetExhausted):
         list(limited.ask(labels(50)))
-    assert limited.paid_calls == 8  # the ninth might cost three
+    assert limited.ledger.paid_calls == 8  # the ninth might cost three
     assert store.runs.spent(SCOPE) == (8 * PRICE, 0)
 
 
@@ -127,7 +128,7 @@ def test_what_came_before_a_failure_is_kept(store: Store) -> None:
         list(failing.ask(labels(50)))
     healthy = recorded(crowd_of(TRUTH, price=PRICE), store)
     list(healthy.ask(labels(50)))
-    assert (healthy.paid_calls, healthy.cached_calls) == (40, 10)
+    assert (healthy.ledger.paid_calls, healthy.ledger.cached_calls) == (40, 10)
     assert not store.check.problems()
 
 
@@ -153,7 +154,7 @@ def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> N
 @pytest.fixture
 def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way is waited for however slow the machine is."""
-    monkeypatch.setattr("models.recorded.DRAIN_SECONDS", 120.0)
+    monkeypatch.setattr("models.cached.DRAIN_SECONDS", 120.0)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
@@ -167,7 +168,7 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
     assert 0 < spent < 50 * PRICE
     again = recorded(crowd_of(TRUTH, price=PRICE), store)
     list(again.ask(labels(50)))
-    assert again.cached_calls * PRICE == spent
+    assert again.ledger.cached_calls * PRICE == spent
 
 
 class Interruption:
@@ -199,7 +200,7 @@ def test_no_answer_is_lost_whenever_an_interruption_comes(tmp_path: Path) -> Non
             finally:
                 sys.setprofile(None)
             ended = interruption.left > 0
-            answers = store.answers.count()
+            answers = store.requests.count()
             assert sum(line.unknown_calls for line in store.costs.lines()) == 0, f"interrupted after {after} steps"
             assert store.runs.spent(SCOPE) == (answers * PRICE, 0), f"interrupted after {after} steps"
     assert after > 20
@@ -208,14 +209,15 @@ def test_no_answer_is_lost_whenever_an_interruption_comes(tmp_path: Path) -> Non
 def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    width, keep, in_doubt = 4, StoredAnswers.record, []
+    width, keep, in_doubt = 4, Requests.record, []
 
-    def slowly(kept: StoredAnswers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
+    def slowly(kept: Requests, run_id: str, replies: Sequence[Reply]) -> dict[str, dict[str, Any]]:
         time.sleep(0.05)
-        in_doubt.append(sum(one.state == SENT for one in every_charge(store)))
-        return keep(kept, run_id, records)
+        sent = [one for one in every_request(store) if one.state == SENT]
+        in_doubt.append(sum(one.questions - one.answered for one in sent))
+        return keep(kept, run_id, replies)
 
-    monkeypatch.setattr(StoredAnswers, "record", slowly)
+    monkeypatch.setattr(Requests, "record", slowly)
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.001, width=width), store)
     assert len(list(oracle.ask(labels(50, voters=4)))) == 200
     assert max(in_doubt) <= 5 * width
@@ -224,7 +226,7 @@ def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
 def test_a_refusal_is_an_answer_that_is_kept_and_booked(store: Store) -> None:
     oracle = recorded(crowd_of(TRUTH, price=PRICE, refuse=1.0), store)
     assert {a.verdict for a in oracle.ask(labels(5))} == {Verdict.REFUSED}
-    assert oracle.cost == 5 * PRICE
+    assert oracle.ledger.cost == 5 * PRICE
     assert all(a.cached for a in recorded(crowd_of(TRUTH, refuse=1.0), store).ask(labels(5)))
 
 
@@ -232,7 +234,7 @@ def _ask_all(url: str, out: multiprocessing.Queue[tuple[int, int]]) -> None:
     with Store.open(url) as opened:
         oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.003, width=8), opened)
         assert len(list(oracle.ask(labels(50, voters=4)))) == 200
-        out.put((oracle.paid_calls, oracle.cached_calls))
+        out.put((oracle.ledger.paid_calls, oracle.ledger.cached_calls))
 
 
 def test_two_processes_pay_for_each_question_once(tmp_path: Path) -> None:

@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from flows.cli.store_check import check
 from flows.progress import retry_time
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai import OpenAIConfig, OpenAIOracle
 from models.oracle import Answer, BudgetExhausted, Feature, Label, Money, Question, Verdict
-from models.people import HumanOracle, MixedCrowd, Mixture, recorded_by
+from models.people import HumanOracle, MixedCrowd, Mixture, RecordedCrowd, recorded_by
 from models.people.simulated import SimulatedOracle
-from models.recorded import Recorded
 from store import Store, back_up, restore
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import LABELS, FakeOpenAI
 from tests.support.fake_openai.examples import labels as word_labels
 from tests.support.fake_openai.examples import texts as word_texts
 from tests.support.made import crowd_of, random_truth, texts
+from tests.support.stored_answers import dropped_answers
 
 TRUTH = random_truth(50, 6)
 PRICE = 10_000
@@ -61,28 +62,21 @@ def begun(store: Store, *, on_request: bool = False, run_id: str = "") -> tuple[
     return run_id, retry_time(store, run_id, [SCOPE], on_request=on_request)
 
 
-def ask(store: Store, oracle: Any, *, retry: bool = True, budget: Money | None = None, end: str = "done") -> Recorded:
+def ask(store: Store, oracle: Any, *, retry: bool = True, budget: Money | None = None, end: str = "done") -> RunLedger:
     run_id, since = begun(store, on_request=retry)
-    recorded = Recorded(
-        oracle, store, run_id=run_id, scope=SCOPE, budget=budget, retry_unusable=since if retry else None
-    )
+    ledger = RunLedger(store, run_id, SCOPE, budget=budget, retry_unusable=since if retry else None)
     try:
-        answers = list(recorded.ask(QUESTIONS))
+        answers = list(CachedOracle(oracle, ledger).ask(QUESTIONS))
         assert len(answers) == 30
     finally:
         if end:
             store.runs.end(run_id, end, {})
-    return recorded
+    return ledger
 
 
 def verdicts(store: Store, oracle: Any) -> set[str]:
-    keys = Recorded(oracle, store, run_id=begun(store)[0], scope=SCOPE).keys
-    return {kept["verdict"] for kept in store.answers.lookup([keys.of(question) for question in QUESTIONS]).values()}
-
-
-def replaced(store: Store) -> list[Any]:
-    with store.engine.connect() as connection:
-        return list(connection.execute(text("SELECT key, answer, cost FROM replaced_answers ORDER BY id")))
+    keys = CachedOracle(oracle, RunLedger(store, begun(store)[0], SCOPE)).keys
+    return {kept["verdict"] for kept in store.requests.answers([keys.of(question) for question in QUESTIONS]).values()}
 
 
 @pytest.mark.parametrize("mood", [Verdict.UNREADABLE, Verdict.REFUSED])
@@ -99,12 +93,11 @@ def test_what_was_unusable_is_asked_again_and_both_replies_and_charges_stay(
     again = ask(store, moody)
     assert (again.paid_calls, again.cached_calls, again.cost) == (SPOILED, 30 - SPOILED, SPOILED * PRICE)
     assert verdicts(store, moody) <= {"yes", "no"}
-    assert [(mood.value in row.answer, "<html>" in row.answer, row.cost) for row in replaced(store)] == [
-        (True, True, PRICE)
-    ] * SPOILED
+    dropped = [(answer["verdict"], answer["raw"], answer["cost"]) for answer in dropped_answers(store)]
+    assert dropped == [(mood.value, "<html>", PRICE)] * SPOILED
     assert store.runs.spent(SCOPE) == ((30 + SPOILED) * PRICE, 0)
     assert sum(line.paid for line in store.costs.lines()) == (30 + SPOILED) * PRICE
-    assert store.answers.count() == 30
+    assert store.requests.count() == 30
     assert check(store).problems == []
     clock.now += 10
     assert ask(store, moody).paid_calls == 0  # all are usable by now
@@ -124,7 +117,7 @@ def test_what_is_unusable_again_replaces_too_and_a_resumed_run_does_not_pay_for_
     assert ask(store, moody).paid_calls == 0  # resumes both
     clock.now += 10
     assert ask(store, moody).paid_calls == SPOILED  # a new request
-    assert len(replaced(store)) == 2 * SPOILED
+    assert len(dropped_answers(store)) == 2 * SPOILED
     assert check(store).problems == []
 
 
@@ -151,7 +144,7 @@ def test_two_at_once_ask_again_once(store: Store, clock: Clock, moody: Moody) ->
     first, second = begun(store, on_request=True), begun(store, on_request=True)
     moody.asked = 0
     books = [
-        Recorded(moody, store, run_id=run_id, scope=SCOPE, retry_unusable=since) for run_id, since in (first, second)
+        CachedOracle(moody, RunLedger(store, run_id, SCOPE, retry_unusable=since)) for run_id, since in (first, second)
     ]
     threads = [threading.Thread(target=lambda book=book: list(book.ask(QUESTIONS))) for book in books]
     for thread in threads:
@@ -159,7 +152,7 @@ def test_two_at_once_ask_again_once(store: Store, clock: Clock, moody: Moody) ->
     for thread in threads:
         thread.join(30)
     assert moody.asked == SPOILED
-    assert sum(book.paid_calls for book in books) == SPOILED
+    assert sum(book.ledger.paid_calls for book in books) == SPOILED
     assert check(store).problems == []
 
 
@@ -168,19 +161,18 @@ def test_a_late_answer_of_the_first_time_does_not_replace_the_second(store: Stor
     ask(store, moody, retry=False)
     clock.now += 10
     run_id, since = begun(store, on_request=True)
-    record, sent = store.answers.record, []
+    record = store.requests.record
 
-    def twice(run_id: str, records: Any) -> Any:
-        sent.extend(records)
-        record(run_id, records)
+    def twice(run_id: str, replies: Any) -> Any:
+        record(run_id, replies)
         clock.now += 1
-        return record(run_id, records)
+        return record(run_id, replies)
 
-    store.answers.record = twice  # type: ignore[method-assign]
+    store.requests.record = twice  # type: ignore[method-assign]
     moody.mood = None
-    answers = list(Recorded(moody, store, run_id=run_id, scope=SCOPE, retry_unusable=since).ask(QUESTIONS))
+    answers = list(CachedOracle(moody, RunLedger(store, run_id, SCOPE, retry_unusable=since)).ask(QUESTIONS))
     assert {answer.verdict for answer in answers} <= {Verdict.YES, Verdict.NO}
-    assert len(sent) == len(replaced(store)) == SPOILED
+    assert len(dropped_answers(store)) == SPOILED
     assert check(store).problems == []
 
 
@@ -191,26 +183,23 @@ def test_replaced_answers_are_in_backups(store: Store, clock: Clock, moody: Mood
     back_up(store, tmp_path / "copy.sqlite", lambda *_: None)
     restore(tmp_path / "copy.sqlite", f"sqlite:///{tmp_path / 'restored.sqlite'}", lambda *_: None)
     with Store.open(str(tmp_path / "restored.sqlite")) as other:
-        assert replaced(other) == replaced(store)
+        assert dropped_answers(other) == dropped_answers(store)
         assert check(other).problems == []
 
 
 def test_in_a_mixed_crowd_only_the_model_is_asked_again(store: Store, clock: Clock, moody: Moody) -> None:
     """What people have given up stays given up."""
-    people = HumanOracle(store.queue)
-    crowd = MixedCrowd(moody, moody, people, Mixture())
-
-    def record(oracle: Any) -> Recorded:
-        return Recorded(oracle, store, run_id=run_id, scope=SCOPE, retry_unusable=since)
-
-    run_id, since = begun(store, on_request=True)
-    recorded = recorded_by(crowd, record)
-    assert [book.retry_unusable for book in recorded._books.values()] == [since, None]  # type: ignore[union-attr]
     ask(store, moody, retry=False)
     clock.now += 10
     run_id, since = begun(store, on_request=True)
     moody.mood = None
-    answers = list(recorded_by(MixedCrowd(moody, moody, None, Mixture()), record).ask(QUESTIONS))
+    ledger = RunLedger(store, run_id, SCOPE, retry_unusable=since)
+    recorded = recorded_by(MixedCrowd(moody, moody, HumanOracle(store.queue), Mixture()), ledger)
+    assert isinstance(recorded, RecordedCrowd)
+    assert isinstance(recorded.labels, CachedOracle)
+    assert isinstance(recorded.people, CachedOracle)
+    assert (recorded.labels.retries, recorded.people.retries) == (True, False)
+    answers = list(recorded_by(MixedCrowd(moody, moody, None, Mixture()), ledger).ask(QUESTIONS))
     assert {answer.verdict for answer in answers} <= {Verdict.YES, Verdict.NO}
 
 

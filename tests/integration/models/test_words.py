@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, AnswersPending, Feature, Label, Question, Same, Verdict, Why, connect
 from models.people import HumanOracle, MixedCrowd, Mixture, RecordedVotes
 from models.prices import Price
-from models.recorded import Recorded
 from models.voting import Panel
 from store import Store
 from store.review.leases import LeaseTerms
@@ -28,10 +29,10 @@ CAT, TOM, DOG = Feature("cat", "It shows a cat."), Feature("Cat", "A cat is ther
 LEVELS = {"decisions": Abilities(decisions=True), "schema": Abilities(), "text": Abilities(formats=(), chatty=True)}
 
 
-def recorded(store: Store, oracle: OpenAIOracle) -> Recorded:
+def recorded(store: Store, oracle: OpenAIOracle) -> CachedOracle:
     connect(oracle)
     store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
-    return Recorded(oracle, store, run_id="run", scope="scope")
+    return CachedOracle(oracle, RunLedger(store, "run", "scope"))
 
 
 @pytest.mark.parametrize("level", LEVELS)

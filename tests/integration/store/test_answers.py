@@ -4,65 +4,60 @@ from __future__ import annotations
 
 import pytest
 
-from store import AnswerRecord, Store, StoreError
+from store import Reply, Store, StoreError, Totals, text_key
 from tests.integration.conftest import Clock
-from tests.support.store_steps import PRICE, SCOPE, begin, claim, pay, record
+from tests.support.store_steps import PRICE, SCOPE, answers, begin, claim, granted, pay
 from tests.support.stored_answers import every_answer
 
 
-def test_more_keys_than_one_statement_holds_are_claimed_and_found(store: Store) -> None:
+def test_more_questions_than_one_statement_holds_are_claimed_and_found(store: Store) -> None:
     begin(store)
-    keys = [f"key {number}" for number in range(1201)]
-    pay(store, keys, cost=1)
-    assert store.answers.lookup(keys).keys() == set(keys)
-    assert claim(store, keys).answered == keys
+    names = [f"key {number}" for number in range(1201)]
+    pay(store, [names], cost=1)
+    assert answers(store, names).keys() == set(names)
+    assert claim(store, [names]).known == set(map(text_key, names))
 
 
 def test_text_that_databases_refuse_comes_back_as_it_was(store: Store) -> None:
     begin(store)
     odd = "nul \0 surrogate \ud800 right-to-left \u202e emoji \U0001f600"
-    granted = claim(store, ["odd"]).granted
-    store.answers.record("run-1", [AnswerRecord("odd", granted["odd"], "o", "label", {"q": odd}, {"raw": odd}, 0)])
-    assert store.answers.lookup(["odd"]) == {"odd": {"raw": odd}}
+    [number] = granted(store, ["a"])
+    key = text_key("a")
+    store.requests.record("run-1", [Reply(number, (key,), {0: ({"q": odd}, {"raw": odd})})])
+    assert store.requests.answers([key]) == {key: {"raw": odd}}
     begin(store, run_id="run-2", scope="a \0 \udcff scope", name="file \udce9\0name")
     assert store.runs.overview()[0]["name"] == "file \\udce9\\x00name"
 
 
-def test_an_answer_that_was_never_claimed_is_refused(store: Store) -> None:
-    begin(store)
-    with pytest.raises(StoreError, match="never claimed under fence 7"):
-        store.answers.record("run-1", [record("a", 7)])
-    assert store.answers.lookup(["a"]) == {}
-
-
 def test_every_answer_comes_with_all_that_its_key_was_made_of(store: Store, clock: Clock) -> None:
     begin(store)
-    pay(store, ["a", "b"])
+    pay(store, ["ab"])
     (first, second) = every_answer(store)
-    assert [first.key, second.key] == ["a", "b"]
-    assert first.identity == {"kind": "crowd", "model": "m"}
-    assert first.question == {"asked": "a"}
-    assert (first.oracle, first.kind, first.cost) == ("crowd", "label", PRICE)
-    assert (store.answers.older(["a"], clock.now), store.answers.older(["a"], clock.now + 1)) == (set(), {"a"})
+    assert first.identity == second.identity == {"kind": "crowd", "model": "m"}
+    assert (first.question, second.question) == ({"asked": "a"}, {"asked": "b"})
+    assert (first.oracle, first.kind) == ("crowd", "label")
+    [stored] = store.requests.lookup([text_key("a")]).values()
+    run = store.runs.row("run-1")
+    assert (stored.answered_at, stored.run, stored.scope, stored.kind) == (clock.now, run.run, run.scope, "label")
 
 
-def test_costs_tell_what_was_paid_from_what_was_cached(store: Store) -> None:
+def test_costs_tell_what_was_paid_from_what_was_stored(store: Store) -> None:
     begin(store, "run-1")
-    pay(store, ["a", "b"], cost=7)
+    pay(store, ["ab"], cost=14)
     pay(store, ["c"], cost=11, kind="two-of-three")
     begin(store, "run-2")
-    store.answers.note_uses("run-2", ["a", "c"])
+    store.costs.note_stored("run-2", "crowd", {"label": (1, 7), "two-of-three": (1, 11)})
     pay(store, ["d"], run_id="run-2", cost=5)
-    store.answers.note_uses("run-2", ["a", "not kept"])
     lines = {(line.run_id, line.kind): line for line in store.costs.lines()}
     assert set(lines) == {("run-1", "label"), ("run-1", "two-of-three"), ("run-2", "label"), ("run-2", "two-of-three")}
     first, second = lines["run-1", "label"], lines["run-2", "label"]
     assert (first.questions, first.paid_calls, first.cached_calls, first.paid, first.cached_worth) == (2, 2, 0, 14, 0)
-    assert (first.requests, first.input_tokens, first.output_tokens) == (2, 40, 6)
+    assert (first.requests, first.input_tokens, first.output_tokens) == (1, 20, 3)
     assert (second.questions, second.paid_calls, second.cached_calls) == (2, 1, 1)
     assert (second.paid, second.cached_worth) == (5, 7)
     assert lines["run-2", "two-of-three"].cached_worth == 11
     assert first.oracle == "crowd"
+    assert store.costs.totals_of_scope(SCOPE) == Totals(4, 2, 30, 0, 0, {"label": 19, "two-of-three": 11})
 
 
 def test_costs_are_found_by_run_and_by_name(store: Store) -> None:
@@ -70,28 +65,18 @@ def test_costs_are_found_by_run_and_by_name(store: Store) -> None:
     begin(store, "run-2", name="tuesday")
     begin(store, "run-3", name="tuesday")
     for number in (1, 2, 3):
-        pay(store, [f"key {number}"], run_id=f"run-{number}")
+        pay(store, [(f"key {number}",)], run_id=f"run-{number}")
     assert [line.run_id for line in store.costs.lines("run-1")] == ["run-1"]
     assert [line.run_id for line in store.costs.lines("tuesday")] == ["run-2", "run-3"]
     assert [line.run_id for line in store.costs.lines()] == ["run-1", "run-2", "run-3"]
     assert store.costs.lines("sunday") == []
 
 
-def test_an_answer_that_a_run_paid_for_does_not_count_as_cached(store: Store) -> None:
-    begin(store)
-    pay(store, ["a"])
-    store.answers.note_uses("run-1", ["a"])
-    (line,) = store.costs.lines()
-    assert (line.questions, line.paid_calls, line.cached_calls) == (1, 1, 0)
-
-
-def test_what_earlier_executions_paid_for_or_used_is_kept_for_the_next(store: Store) -> None:
+def test_what_earlier_executions_paid_for_is_there_for_the_next(store: Store) -> None:
     begin(store, "run-1")
-    pay(store, ["a", "b"])
+    pay(store, ["ab"])
     begin(store, "run-2", scope="another")
-    assert store.answers.count("another") == 0
-    store.answers.note_uses("run-2", ["a"])
-    assert (store.answers.count(SCOPE), store.answers.count("another"), store.answers.count("unheard of")) == (2, 1, 0)
+    assert [store.requests.count(scope) for scope in (SCOPE, "another", "unheard of", None)] == [2, 0, 0, 2]
 
 
 def test_runs_are_listed_with_their_ends_latest_first(store: Store, clock: Clock) -> None:
@@ -121,18 +106,12 @@ def test_a_run_that_was_never_begun_is_named(store: Store) -> None:
             act()
 
 
-def test_a_claim_under_another_scope_than_the_runs_is_refused(store: Store) -> None:
-    begin(store)
-    with pytest.raises(StoreError, match="was begun with scope"):
-        claim(store, ["a"], scope="another")
-
-
 def test_computed_labels_are_counted_in_bulk_without_an_answer_or_a_charge(store: Store) -> None:
     begin(store)
     pay(store, ["a"])
-    store.answers.note_computed("run-1", "contrastive:faces", 30)
-    store.answers.note_computed("run-1", "contrastive:faces", 12)
-    assert store.answers.count() == 1
+    store.costs.note_computed("run-1", "contrastive:faces", 30)
+    store.costs.note_computed("run-1", "contrastive:faces", 12)
+    assert store.requests.count() == 1
     line = next(line for line in store.costs.lines("run-1") if line.kind == "computed")
     assert (line.oracle, line.questions, line.paid_calls) == ("contrastive:faces", 42, 42)
     assert (line.paid, line.requests, line.cached_calls) == (0, 0, 0)

@@ -19,7 +19,7 @@ from store.backup import back_up, restore
 from store.connection import sqlite_library
 from tests.support.filled_stores import PRICE, SCOPE, keep, labels, recorded
 from tests.support.postgres import PostgresServer
-from tests.support.store_steps import begin, claim
+from tests.support.store_steps import begin, granted, send
 
 ASKED = 400
 
@@ -46,7 +46,7 @@ def writing(store: Store) -> Iterator[None]:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    while store.answers.count() < 20:
+    while store.requests.count() < 20:
         time.sleep(0.01)
     try:
         yield
@@ -72,11 +72,11 @@ def test_a_backup_in_the_middle_of_a_run_is_sound_and_nothing_in_it_is_paid_agai
     with Store.open(store_url) as store:
         with writing(store):
             back_up(store, copy, silent)
-        assert store.answers.count() == ASKED
+        assert store.requests.count() == ASKED
         assert check(store).problems == []
     restore(copy, elsewhere, silent)
     with Store.open(elsewhere) as store:
-        held = store.answers.count()
+        held = store.requests.count()
         assert 20 <= held < ASKED
         found = check(store)
         assert (found.problems, found.notes) == ([], [])
@@ -84,7 +84,7 @@ def test_a_backup_in_the_middle_of_a_run_is_sound_and_nothing_in_it_is_paid_agai
         assert reserved == 0
         assert held * PRICE <= spent <= (held + 4 * 16) * PRICE
         again = keep(store, ASKED)
-        assert (again.cached_calls, again.paid_calls) == (held, ASKED - held)
+        assert (again.ledger.cached_calls, again.ledger.paid_calls) == (held, ASKED - held)
         assert check(store).problems == []
 
 
@@ -113,13 +113,13 @@ def test_a_copy_never_starts_over_and_shows_one_moment_only(tmp_path: Path) -> N
 def test_what_was_under_way_is_ended_and_what_was_sent_stays_booked(store_url: str, tmp_path: Path) -> None:
     with Store.open(store_url) as store:
         begin(store)
-        claim(store, ["a", "b"])
-        store.claims.mark_sent("owner-1", ["b"])
+        _, sent = granted(store, ["a", "b"])
+        send(store, [sent])
         back_up(store, tmp_path / "backup.sqlite", silent)
     restore(tmp_path / "backup.sqlite", str(tmp_path / "store-2.sqlite"), silent)
     with Store.open(str(tmp_path / "store-2.sqlite")) as restored:
         assert restored.runs.spent(SCOPE) == (100_000, 0)
-        assert claim(restored, ["a", "b"]).granted == {"a": 2, "b": 2}
+        assert granted(restored, ["a", "b"])
 
 
 def test_nothing_is_overwritten_and_nothing_is_left_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,9 +141,9 @@ def test_a_backup_whose_books_are_wrong_is_not_restored(tmp_path: Path) -> None:
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         keep(store, 5)
         with store.engine.execution_options(writes=True).begin() as connection:
-            connection.exec_driver_sql("UPDATE scopes SET spent = 1")
+            connection.exec_driver_sql("UPDATE runs SET booked = 1")
         back_up(store, tmp_path / "backup.sqlite", silent)
-    with pytest.raises(StoreError, match=r"is damaged \(scope .* nothing was restored"):
+    with pytest.raises(StoreError, match=r"is damaged \(run .* nothing was restored"):
         restore(tmp_path / "backup.sqlite", str(tmp_path / "new.sqlite"), silent)
     assert not (tmp_path / "new.sqlite").exists()
 
@@ -171,7 +171,7 @@ def test_a_dump_of_postgresql_restores_to_the_same_store(postgres: PostgresServe
     with Store.open(url) as store:
         assert check(store).answers == 30
         assert check(store).problems == []
-        assert keep(store, 31).paid_calls == 1
+        assert keep(store, 31).ledger.paid_calls == 1
 
 
 def test_a_backup_is_one_file_that_any_sqlite_reads(tmp_path: Path) -> None:
@@ -181,5 +181,5 @@ def test_a_backup_is_one_file_that_any_sqlite_reads(tmp_path: Path) -> None:
     assert [entry.name for entry in (tmp_path / "copies").iterdir()] == ["copy.sqlite"]
     raw = sqlite_library().connect(str(tmp_path / "copies" / "copy.sqlite"))
     assert raw.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-    assert raw.execute("SELECT count(*) FROM answers").fetchone() == (5,)
+    assert raw.execute("SELECT sum(answered) FROM requests").fetchone() == (5,)
     raw.close()

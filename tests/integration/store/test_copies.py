@@ -20,6 +20,7 @@ from store import Store, StoreError
 from store.connection import connect, sqlite_library
 from tests.support.filled_stores import keep
 from tests.support.slow import slow
+from tests.support.store_steps import answers as stored
 from tests.support.store_steps import begin, claim, pay
 
 WAL_ONLY = pytest.mark.skipif(sqlite_library() is sqlite3, reason="Python's own SQLite keeps no WAL journal")
@@ -170,12 +171,12 @@ def test_a_store_in_use_by_another_is_left_in_use(tmp_path: Path) -> None:
         pay(first, ["b"])
         engine = connect(str(path))
         with engine.connect() as reader, reader.begin():
-            reader.exec_driver_sql("SELECT count(*) FROM answers").all()
+            reader.exec_driver_sql("SELECT count(*) FROM requests").all()
             pay(first, ["c"])
             with Store.open(str(path)) as third:
                 assert claim(third, ["d"]).granted
         engine.dispose()
-        assert set(first.answers.lookup(["a", "b", "c"])) == {"a", "b", "c"}
+        assert stored(first, "abc").keys() == {"a", "b", "c"}
     assert os.listdir(tmp_path) == ["store.sqlite"]
 
 

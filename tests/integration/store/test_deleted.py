@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.oracle import Answer, Question
-from models.recorded import Recorded
 from store import Store, StoreUnavailable, back_up, restore
 from store.connection import journal_mode, sqlite_library
 from tests.support.filled_stores import SCOPE, TRUTH, labels
@@ -96,6 +97,6 @@ def test_a_run_stops_with_the_number_of_answers_that_are_lost_and_sends_nothing_
         store.runs.begin("r", SCOPE, name="t", flow="test", dataset="d", oracle="o", settings={})
         oracle = Vanishing(path, after=40)
         with pytest.raises(StoreUnavailable, match="nothing more is sent"):
-            list(Recorded(oracle, store, run_id="r", scope=SCOPE).ask(labels(400)))
+            list(CachedOracle(oracle, RunLedger(store, "r", SCOPE)).ask(labels(400)))
         assert oracle.asked <= 40 + 3 * oracle.width
     assert not path.exists()

@@ -12,7 +12,7 @@ import pytest
 from store import Store, StoreError
 from store.connection import sqlite_library
 from tests.support.postgres import PostgresServer
-from tests.support.store_steps import PRICE, SCOPE, begin, claim, pay, record
+from tests.support.store_steps import PRICE, SCOPE, answers, begin, claim, granted, pay, reply, send
 
 
 def lose_the_next_acknowledgement(store: Store, patch: pytest.MonkeyPatch) -> None:
@@ -37,17 +37,14 @@ def test_a_commit_whose_acknowledgement_was_lost_is_not_done_twice(
     lose_the_next_acknowledgement(store, monkeypatch)
     begin(store)
     lose_the_next_acknowledgement(store, monkeypatch)
-    claimed = claim(store, ["a", "b"], budget=2 * PRICE, sending=1)
-    assert (claimed.granted, claimed.sent) == ({"a": 1, "b": 1}, {"a"})
+    first, second = granted(store, ["ab", "c"], budget=2 * PRICE)
     assert store.runs.spent(SCOPE) == (0, 2 * PRICE)
     lose_the_next_acknowledgement(store, monkeypatch)
-    assert store.claims.mark_sent("owner-1", ["a", "b"]) == {"a", "b"}
+    assert send(store, [first, second]) == {first, second}
     lose_the_next_acknowledgement(store, monkeypatch)
-    store.answers.record("run-1", [record("a", 1, cost=30_000)])
+    store.requests.record("run-1", [reply(first, "ab", cost=30_000)])
     lose_the_next_acknowledgement(store, monkeypatch)
-    store.claims.abandon("owner-1", ["b"])
-    lose_the_next_acknowledgement(store, monkeypatch)
-    store.answers.note_uses("run-1", ["a"])
+    store.requests.release("owner-1", [second])
     assert store.runs.spent(SCOPE) == (30_000 + PRICE, 0)
     assert store.check.problems() == []
 
@@ -58,7 +55,7 @@ def test_a_server_that_restarts_is_waited_for(postgres: PostgresServer) -> None:
         pay(store, ["a"])
         postgres.stop()
         postgres.start()
-        assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
+        assert answers(store, "a") == {"a": "yes"}
         pay(store, ["b"])
         assert store.check.problems() == []
 
@@ -73,7 +70,7 @@ def test_a_server_that_stays_away_ends_in_one_line(postgres: PostgresServer) -> 
         finally:
             postgres.start()
         assert "\n" not in str(trouble.value)
-        assert claim(store, ["a"]).granted == {"a": 1}
+        assert granted(store, ["a"])
 
 
 def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,4 +85,4 @@ def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: 
             claim(store, ["a"])
         other.execute("ROLLBACK")
         other.close()
-        assert claim(store, ["a"]).granted == {"a": 1}
+        assert granted(store, ["a"])

@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, event, text
 
-from store import Store
+from store import Store, text_key
 from tests.integration.conftest import Clock
-from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, pay, record
+from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, granted, pay, reply, send
 
-PAYER, USER = "run-1", "run-2"
-PER_EXAMPLE = 20
-BATCH = 8_000
+PER_REQUEST = 20
+GROWING = {"requests", "questions"}
+ASKED = 100  # questions of a step
+# Steps that may look at every request once. No other may, and none at all of them for each.
+LINEAR = {"check", "start", "totals", "costs"}
 
 
-def keys_of(numbers: Sequence[int]) -> list[str]:
-    """Those of one example are neighbours, as real ones are."""
-    digests = [(number // PER_EXAMPLE, number) for number in numbers]
-    return ["".join(hashlib.sha256(str(one).encode()).hexdigest()[:32] for one in pair) for pair in digests]
+def named(numbers: Iterable[int]) -> list[tuple[str, ...]]:
+    names = [f"key {number}" for number in numbers]
+    return [tuple(names[at : at + PER_REQUEST]) for at in range(0, len(names), PER_REQUEST)]
 
 
 def fill(store: Store, answers: int) -> None:
-    """One run has paid for so many answers; a second one of the same scope has used them all."""
-    begin(store, PAYER)
-    begin(store, USER)
-    for start in range(0, answers, BATCH):
-        keys = keys_of(range(start, min(start + BATCH, answers)))
-        granted = claim(store, keys, run_id=PAYER, price=7, sending=len(keys)).granted
-        store.answers.record(PAYER, [record(key, fence, cost=7) for key, fence in granted.items()])
-        store.answers.note_uses(USER, keys)
+    begin(store)
+    pay(store, named(range(answers)), cost=7)
     if store.engine.dialect.name == "postgresql":  # as autovacuum does a little later
         with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))
-    assert store.answers.count(SCOPE) == answers
-
-
-GROWING = {"answers", "charges", "uses", "packed_keys", "packs", "packed_uses"}
-ASKED = 100  # questions in the batch that is resumed
-# Steps that may look at every row once, or at all rows of a run. No other may, and none at all rows for each row.
-LINEAR = {"check": "it reads everything", "take over": "an account has but the charges of a few requests"}
-SKIPPED = "SCAN uses"  # in INSERT INTO answers: SQLite looks at the uses only if a foreign key is violated already
+    assert store.requests.count(SCOPE) == answers
 
 
 _HAS_A_PLAN = re.compile(r"(SELECT|INSERT(?!.*VALUES)|UPDATE|DELETE)", re.DOTALL)
@@ -73,41 +60,39 @@ class Statements:
 
 def steps(store: Store, clock: Clock, kept: int) -> dict[str, Callable[[], object]]:
     """What a run does that is resumed when half of its questions are answered, and what is asked about it."""
-    known, new = keys_of(range(kept - ASKED, kept)), keys_of(range(kept, kept + ASKED))
+    known, new = named(range(kept - ASKED, kept)), named(range(kept, kept + ASKED))
+    keys = [text_key(name) for names in [*known, *new] for name in names]
 
     def expire() -> None:
-        claim(store, new[:9], run_id=USER, budget=0)
-        claim(store, new[:9], run_id=USER, owner="dead", sending=5)
+        send(store, granted(store, new[:2], owner="dead"), owner="dead")
         clock.now += LEASE + 1
-        claim(store, new[9:12], run_id=USER, owner="alive")
-        store.claims.release("alive", new[9:12])
+        store.requests.release("alive", granted(store, new[2:3], owner="alive"))
 
     def answer() -> None:
-        granted = claim(store, [*known[:9], *new], run_id="run-3", sending=50).granted
-        sent = store.claims.mark_sent("owner-1", granted)
-        store.answers.record("run-3", [record(key, granted[key]) for key in sorted(sent)[:-9]])
-        store.claims.abandon("owner-1", sorted(sent)[-9:])
+        claimed = claim(store, [*known, *new], run_id="run-3", budget=10**9).granted
+        numbers = [one.request for one in claimed]
+        send(store, numbers, run_id="run-3")
+        replies = [reply(number, names) for number, names in zip(numbers[1:], new[1:], strict=True)]
+        store.requests.record("run-3", replies)
+        store.requests.note_batch("owner-1", numbers[:1], "a batch")
+        store.requests.release("owner-1", numbers[:1])
+        claim(store, new[:1], run_id="run-3")
 
     return {
         "open": lambda: Store.open(store.engine.url.render_as_string(hide_password=False)).close(),
         "begin": lambda: begin(store, "run-3"),
-        "start": lambda: (store.answers.count(SCOPE), store.runs.spent(SCOPE), store.runs.overview()),
-        "take over": lambda: store.runs.take_over("account", "run-3"),
-        "look up": lambda: store.answers.lookup([*known, *new]),
-        "use": lambda: store.answers.note_uses("run-3", known),
+        "start": lambda: (store.requests.count(SCOPE), store.runs.spent(SCOPE), store.runs.overview()),
+        "look up": lambda: store.requests.answers(keys),
         "expire": expire,
         "answer": answer,
         "totals": lambda: store.costs.totals("run-3"),
-        "costs": lambda: (store.costs.lines(), store.costs.lines(USER)),
+        "costs": lambda: (store.costs.lines(), store.costs.lines("run-1")),
         "check": lambda: (store.check.problems(), next(store.check.answers()), store.check.orphans()),
     }
 
 
 def plans_of(store: Store, clock: Clock, kept: int) -> list[str]:
     """What is wrong with the plan of any statement."""
-    begin(store, "probing", scope="account")
-    granted = claim(store, ["what it can do"], run_id="probing", scope="account", sending=1).granted
-    store.answers.record("probing", [record(key, fence, kind="probe") for key, fence in granted.items()])
     seen = Statements()
     with seen.watching(store):
         for seen.step, step in steps(store, clock, kept).items():
@@ -117,7 +102,7 @@ def plans_of(store: Store, clock: Clock, kept: int) -> list[str]:
         for statement, values in statements.items():
             for problem in problems_of(store, statement, values, kept, linear=step_name in LINEAR):
                 wrong.append(f"{step_name}: {problem}: {' '.join(statement.split())[:300]}")
-    assert {"answer", "costs", "check", "use"} <= set(seen.of_step)
+    assert {"answer", "costs", "check", "look up"} <= set(seen.of_step)
     return wrong
 
 
@@ -132,7 +117,7 @@ def problems_of(store: Store, statement: str, values: Any, kept: int, *, linear:
 
 
 _LOOP = re.compile(r"(SCAN|SEARCH) (\S+)(?: USING (?:COVERING )?(?:INDEX (\S+)|PRIMARY KEY|INTEGER PRIMARY KEY)(.*))?")
-_FEW = {"live_claims_by_lease", "one_live_claim_per_key", "charges_asked_again"}  # indexes of what is in flight or rare
+_FEW = {"open_requests"}  # the index of what is in flight
 
 
 def _in_sqlite(connection: Connection, statement: str, values: Any, *, linear: bool) -> Iterator[str]:
@@ -141,7 +126,7 @@ def _in_sqlite(connection: Connection, statement: str, values: Any, *, linear: b
     parents = {row[0]: (row[1], row[3]) for row in rows}
     for place, (_number, parent, _unused, detail) in enumerate(rows):
         loop = _LOOP.match(detail)
-        if loop is None or not _is_wide(*loop.groups()) or (detail == SKIPPED and "INSERT INTO answers" in statement):
+        if loop is None or not _is_wide(*loop.groups()):
             continue
         around, inner = [parent], parent
         while inner in parents and "CORRELATED" in parents[inner][1]:
@@ -149,14 +134,14 @@ def _in_sqlite(connection: Connection, statement: str, values: Any, *, linear: b
             around.append(inner)
         outer = [row[3] for row in rows[:place] if row[1] in around and (found := _LOOP.match(row[3])) and found]
         is_delete = statement.startswith("DELETE")  # what may refer to the row is listed as if it were a loop
-        if any(one.split()[1] in {*GROWING, "json_each"} for one in outer) and not is_delete:
+        if any(one.split()[1] in GROWING for one in outer) and not is_delete:
             yield f"{detail}, within {outer}"
         elif not linear:
             yield detail
 
 
 def _is_wide(how: str, table: str, index: str | None, terms: str | None) -> bool:
-    if table not in GROWING and table != "earlier":
+    if table not in GROWING:
         return False
     of_a_run = (terms or "").strip().startswith("(run=?)")  # LEFT-JOIN may follow
     return (of_a_run and index not in _FEW) or (how == "SCAN" and index not in _FEW)
@@ -182,32 +167,14 @@ def test_no_statement_of_a_run_looks_at_more_rows_the_more_is_kept(store: Store,
     assert wrong == [], "\n".join(wrong)
 
 
-def test_an_answer_that_a_run_used_and_then_paid_for_late_counts_once(store: Store, clock: Clock) -> None:
-    begin(store, PAYER)
-    begin(store, USER)
-    begin(store, "run-3", scope="another")
-    slow = claim(store, ["a"], owner="slow", run_id=USER, sending=1).granted["a"]
-    clock.now += LEASE + 1
-    quick = claim(store, ["a"], owner="quick", run_id=PAYER, sending=1).granted["a"]
-    store.answers.record(PAYER, [record("a", quick)])
-    for run in (USER, USER, "run-3"):
-        store.answers.note_uses(run, ["a"])
-    assert (store.costs.totals(USER).cached_calls, store.costs.totals(USER).unknown_calls) == (1, 1)
-    for _ in range(2):  # the acknowledgement of the first was lost
-        store.answers.record(USER, [record("a", slow)])
-    late = store.costs.totals(USER)
-    assert (late.paid_calls, late.cached_calls, late.unknown_calls, late.paid, late.unknown) == (1, 0, 0, PRICE, 0)
-    assert [store.answers.count(scope) for scope in (SCOPE, "another", "none")] == [1, 1, 0]
-    assert store.check.problems() == []
-
-
 def test_a_question_that_one_run_paid_for_twice_is_one_question(store: Store, clock: Clock) -> None:
     begin(store)
-    first = claim(store, ["a"], owner="slow", sending=1).granted["a"]
+    [first] = granted(store, ["a"], owner="slow")
+    send(store, [first], owner="slow")
     clock.now += LEASE + 1
-    pay(store, ["a", "b"])
-    store.answers.record("run-1", [record("a", first)])
+    pay(store, ["ab"])
+    store.requests.record("run-1", [reply(first, "a")])
     (line,) = store.costs.lines()
-    assert (line.questions, line.paid_calls, line.paid, line.requests) == (2, 3, 3 * PRICE, 3)
-    assert store.answers.count(SCOPE) == 2
+    assert (line.questions, line.paid_calls, line.paid, line.requests) == (2, 3, 2 * PRICE, 2)
+    assert store.requests.count(SCOPE) == 2
     assert store.check.problems() == []

@@ -1,41 +1,44 @@
-"""Any order of claim, send, answer, late answer, cancel, expire, renew, crash and restart keeps books and budget."""
+"""Any order of claim, send, part, answer, late answer, batch, adoption, expiry, crash, withdrawal and restart keeps
+books and budget, loses no answer and asks no question twice at a time."""
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from sqlalchemy import select
 
-from store import Store, new_owner
-from store.packed.answers import unpack
-from store.packed.claims import packed_claims_of
-from store.packed.keys import find_packed
+from store import Reply, Store, Wanted, new_owner, text_key
+from store.requests import drop_answer
+from store.schema import requests, runs, scopes
 from tests.integration.conftest import Clock
-from tests.support.store_steps import LEASE, PRICE, begin, claim, record
+from tests.support.postgres import PostgresServer
+from tests.support.store_steps import CROWD, LEASE, PRICE, begin
 
 CAPS = {"scope 1": 7 * PRICE, "scope 2": 2 * PRICE + PRICE // 2}
-TOGETHER = [f"{16 * '0'}{key * 48}" for key in "abcdef"]  # labels of one example, which may be packed
-KEYS = ["a", "b", *TOGETHER]
-some_keys = st.one_of(st.lists(st.sampled_from(KEYS), min_size=1), st.just(TOGETHER))
+KEYS = [text_key(name) for name in "abcdefgh"]
+some_requests = st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=5, unique=True), min_size=1, max_size=3)
 owners = st.sampled_from(["owner 1", "owner 2", "owner 3"])
-scopes = st.sampled_from(sorted(CAPS))
-parts = st.integers(0, PRICE)
-counts = st.integers(0, 3)
+scope_names = st.sampled_from(sorted(CAPS))
+shares = st.floats(0, 1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
-    """A question that was sent and may yet be answered, however late."""
+    """A request that its owner holds, or that may yet be answered, however late."""
 
-    scope: str
     owner: str
-    key: str
-    fence: int
+    run: str
+    keys: tuple[str, ...]
+    sent: int | None = None  # at most what it may have cost
+    cost: int = 0
+    answers: dict[int, list[dict[str, str]]] = field(default_factory=dict)
 
 
 def an_owner_that_is_dead() -> str:
@@ -45,162 +48,181 @@ def an_owner_that_is_dead() -> str:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    def __init__(self) -> None:
+    def __init__(self, url: str | None = None) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
+        self.url = url or str(Path(self.folder.name) / "store.sqlite")
         self.clock = Clock()
         self.open()
-        self.claimed: dict[Call, None] = {}
-        self.under_way: dict[Call, None] = {}
-        self.paid = dict.fromkeys(CAPS, 0)
-        self.kept: dict[str, dict[str, str]] = {}
+        self.calls: dict[int, Call] = {}
+        self.charged = dict.fromkeys(CAPS, 0)
+        self.stored: dict[str, dict[str, str]] = {}
 
     def open(self) -> None:
-        self.store = Store.open(str(Path(self.folder.name) / "store.sqlite"), clock=self.clock)
+        self.store = Store.open(self.url, clock=self.clock)
 
     @initialize()
     def begin(self) -> None:
         for scope in CAPS:
             begin(self.store, f"run of {scope}", scope=scope)
 
-    @rule(owner=owners, scope=scopes, keys=some_keys, price=parts, sending=counts)
-    def claims(self, owner: str, scope: str, keys: list[str], price: int, sending: int) -> None:
-        terms = {"price": price, "budget": CAPS[scope], "sending": sending}
-        result = claim(self.store, keys, owner=owner, run_id=f"run of {scope}", scope=scope, **terms)
-        sorts = [*result.granted, *result.answered, *result.held, *result.refused]
-        assert sorted(sorts) == sorted(set(keys))
-        assert set(result.answered) == set(keys) & set(self.kept)
-        assert len(result.sent) == min(sending, len(result.granted))
-        calls = {Call(scope, owner, key, fence): None for key, fence in result.granted.items()}
-        self.under_way |= {call: None for call in calls if call.key in result.sent}
-        self.claimed |= {call: None for call in calls if call.key not in result.sent}
+    def claim(self, owner: str, scope: str, wanted: list[list[str]], price: int, again: dict[str, float]) -> list[int]:
+        asked = [Wanted(tuple(keys), price) for keys in wanted]
+        terms = {"owner": owner, "lease_seconds": LEASE, "budget": CAPS[scope], "again": again}
+        claimed = self.store.requests.claim(f"run of {scope}", CROWD, asked, **terms)  # type: ignore[arg-type]
+        refused = {key for one in claimed.refused for key in one.keys}
+        mine = {key for one in claimed.granted for key in one.keys}
+        new = {key for one in claimed.granted for key in one.keys if not one.is_adopted}
+        assert {key for keys in wanted for key in keys} <= mine | claimed.known | claimed.held | refused
+        assert claimed.known <= self.stored.keys()
+        assert not new & (self.stored.keys() - again.keys())
+        for one in claimed.granted:
+            call = Call(owner, f"run of {scope}", one.keys, sent=one.booked if one.is_adopted else None)
+            self.calls[one.request] = call
+        return [one.request for one in claimed.granted]
 
-    @rule(owner=owners)
-    def sends(self, owner: str) -> None:
-        mine = [call for call in self.claimed if call.owner == owner]
-        allowed = self.store.claims.mark_sent(owner, [call.key for call in mine])
-        newest = {call.key: call for call in mine}
-        self.under_way |= {newest[key]: None for key in allowed}
-        self.claimed = {call: None for call in self.claimed if call.owner != owner}
+    @rule(owner=owners, scope=scope_names, wanted=some_requests, price=st.integers(0, PRICE))
+    def claims(self, owner: str, scope: str, wanted: list[list[str]], price: int) -> None:
+        self.claim(owner, scope, wanted, price, {})
 
-    @rule(owner=owners, share=st.floats(0, 1))
-    def sends_again(self, owner: str, share: float) -> None:
-        """Another request for what was sent: what it and those before may have cost is written down first."""
-        mine = {call.key: call for call in self.under_way if call.owner == owner}
-        in_doubt = {key: int(share * self.bound(call)) for key, call in mine.items()}
-        assert self.store.claims.mark_leaving(owner, in_doubt) <= set(in_doubt)
+    @rule(owner=owners, scope=scope_names, wanted=some_requests, price=st.integers(0, PRICE))
+    def asks_again(self, owner: str, scope: str, wanted: list[list[str]], price: int) -> None:
+        """On purpose, whatever is stored. Until the new answer comes the question has none."""
+        again = {key: self.clock.now + 1 for keys in wanted for key in keys}
+        self.claim(owner, scope, wanted, price, again)
 
-    @rule(owner=owners, scope=scopes, up_to=parts)
-    def reserves_more(self, owner: str, scope: str, up_to: int) -> None:
-        """For a request that was not foreseen; what is refused changes nothing."""
-        mine = {call.key: up_to for call in self.under_way if (call.owner, call.scope) == (owner, scope)}
-        self.store.claims.reserve_more(f"run of {scope}", scope, owner, mine, CAPS[scope])
+    @rule(scope=scope_names, wanted=some_requests, price=st.integers(0, PRICE), sends=st.booleans())
+    def claims_and_dies(self, scope: str, wanted: list[list[str]], price: int, sends: bool) -> None:
+        """A process of this machine that is known to be dead: nobody waits for its lease."""
+        owner = an_owner_that_is_dead()
+        for number in self.claim(owner, scope, wanted, price, {}):
+            call = self.calls.pop(number)
+            if sends:
+                self.store.requests.send(call.run, owner, {number: price}, CAPS[scope])
 
-    @rule(run=scopes, share=st.floats(0, 1))
-    def settles_by_hand(self, run: str, share: float) -> None:
-        most = sum(one.micro for one in self.store.settlements.unsettled(f"run of {run}"))
-        done = self.store.settlements.settle(f"run of {run}", int(share * most), "a bill")
-        assert (done.before, done.cost) == (most, int(share * most))
-
-    @rule(data=st.data(), cost=parts, more=parts)
-    def answers(self, data: st.DataObject, cost: int, more: int) -> None:
-        if not self.under_way:
+    @rule(data=st.data(), share=st.floats(0, 1.5))
+    def sends(self, data: st.DataObject, share: float) -> None:
+        """For the first time or again; more than was foreseen is booked first."""
+        if not self.calls:
             return
-        call = data.draw(st.sampled_from(list(self.under_way)))
-        cost, in_doubt = min(cost, self.bound(call)), 0
-        if more:  # attempts before it failed, and may have been charged
-            in_doubt = min(more, self.bound(call) - cost)
-        says = {"verdict": f"{call.owner} {call.fence}"}
-        late = replace(record(call.key, call.fence, cost=cost, says=says["verdict"]), in_doubt=in_doubt)
-        earlier = self.store.answers.record(f"run of {call.scope}", [late])
-        assert earlier == ({call.key: self.kept[call.key]} if call.key in self.kept else {})
-        self.kept.setdefault(call.key, says)
-        self.paid[call.scope] += cost
-        del self.under_way[call]
+        number = data.draw(st.sampled_from(sorted(self.calls)))
+        call = self.calls[number]
+        most = max(int(share * PRICE), call.sent or 0)
+        sent, _ = self.store.requests.send(call.run, call.owner, {number: most}, CAPS[call.run.removeprefix("run of ")])
+        if number in sent:
+            call.sent = most
+        elif call.sent is None:  # it is another's by now, or not covered by the budget: it never leaves
+            self.store.requests.release(call.owner, [number])
+            del self.calls[number]
 
-    @rule(owner=owners, cost=parts)
-    def answers_all(self, owner: str, cost: int) -> None:
-        """What was sent last for each question of the owner, by scope."""
-        for scope in CAPS:
-            newest = {call.key: call for call in self.under_way if (call.owner, call.scope) == (owner, scope)}
-            calls = {call: min(cost, self.bound(call)) for call in newest.values()}
-            records = [record(call.key, call.fence, cost=price, says=str(call)) for call, price in calls.items()]
-            earlier = self.store.answers.record(f"run of {scope}", records) if records else {}
-            assert earlier == {call.key: self.kept[call.key] for call in calls if call.key in self.kept}
-            for call, price in calls.items():
-                self.kept.setdefault(call.key, {"verdict": str(call)})
-                self.paid[scope] += price
-                del self.under_way[call]
+    @rule(data=st.data(), share=shares, places=st.sets(st.integers(0, 4)), closes=st.booleans())
+    def answers(self, data: st.DataObject, share: float, places: set[int], closes: bool) -> None:
+        """Of what was sent some or all, in time or late, perhaps told twice."""
+        under_way = sorted(number for number, call in self.calls.items() if call.sent is not None)
+        if not under_way:
+            return
+        number = data.draw(st.sampled_from(under_way))
+        call = self.calls[number]
+        assert call.sent is not None
+        new = {at for at in places if at < len(call.keys)} - call.answers.keys()
+        cost = call.cost + int(share * (call.sent - call.cost))
+        call.answers |= {at: [{"asked": call.keys[at]}, {"by": f"{number} at {at}"}] for at in new}
+        row = self.row(number)
+        told = Reply(
+            number, call.keys, dict(call.answers), cost, in_doubt=0 if closes else call.sent - cost, closes=closes
+        )
+        earlier = self.store.requests.record(call.run, [told])
+        assert self.store.requests.record(call.run, [told]) == {} or row is not None
+        self.charged[row[1]] += cost - call.cost
+        call.cost = cost
+        for at in new:
+            key = call.keys[at]
+            if key not in earlier:
+                self.stored[key] = call.answers[at][1]
+            else:
+                assert earlier[key] == self.stored[key]
+        if closes or len(call.answers) == len(call.keys):
+            del self.calls[number]
 
-    @rule(keys=some_keys)
-    def unpacks(self, keys: list[str]) -> None:
-        self.store.transactions.write(lambda connection: unpack(connection, keys))
+    def row(self, number: int) -> tuple[str, str]:
+        """State and scope of a request."""
+        query = select(requests.c.state, scopes.c.scope).join(runs, runs.c.id == requests.c.run).join(scopes)
+        with self.store.engine.connect() as connection:
+            found = connection.execute(query.where(requests.c.id == number)).one()
+        return found.state, found.scope
 
-    @rule(scope=scopes, keys=some_keys)
-    def uses(self, scope: str, keys: list[str]) -> None:
-        self.store.answers.note_uses(f"run of {scope}", [key for key in keys if key in self.kept])
+    @rule(data=st.data())
+    def is_in_a_batch(self, data: st.DataObject) -> None:
+        """Its owner notes it, sends it, and goes: only an adopter will hear of it."""
+        reserved = sorted(number for number, call in self.calls.items() if call.sent is None)
+        if not reserved:
+            return
+        call = self.calls.pop(number := data.draw(st.sampled_from(reserved)))
+        self.store.requests.note_batch(call.owner, [number], "a batch")
+        self.store.requests.release(call.owner, [number])
+
+    @rule(owner=owners, uncharged=st.booleans())
+    def gives_up(self, owner: str, uncharged: bool) -> None:
+        """What was sent may be answered late, unless it is certain that it was not charged."""
+        mine = {number: call for number, call in self.calls.items() if call.owner == owner}
+        wholly = [number for number, call in mine.items() if not call.cost]
+        numbers = wholly if uncharged else list(mine)
+        self.store.requests.release(owner, numbers, uncharged=uncharged)
+        for number in numbers:
+            if uncharged or mine[number].sent is None:
+                del self.calls[number]
 
     @rule(owner=owners)
     def crashes(self, owner: str) -> None:
         """What it had claimed or sent is never heard of again."""
-        self.claimed = {call: None for call in self.claimed if call.owner != owner}
-        self.under_way = {call: None for call in self.under_way if call.owner != owner}
+        self.calls = {number: call for number, call in self.calls.items() if call.owner != owner}
 
-    @rule(scope=scopes, keys=some_keys, price=parts, sends=st.booleans())
-    def claims_and_dies(self, scope: str, keys: list[str], price: int, sends: bool) -> None:
-        """A process of this machine that is known to be dead: nobody waits for its lease."""
-        owner = an_owner_that_is_dead()
-        run_id, cap = f"run of {scope}", CAPS[scope]
-        granted = claim(self.store, keys, owner=owner, run_id=run_id, scope=scope, price=price, budget=cap).granted
-        if sends:
-            self.store.claims.mark_sent(owner, granted)
+    @rule(run=scope_names, share=shares)
+    def settles_by_hand(self, run: str, share: float) -> None:
+        """The provider's bill: what it shows is all, so nothing of it is charged again."""
+        sent = [number for number, call in self.calls.items() if call.sent is not None]
+        if any(
+            self.row(number)[0] == "closed" for number in sent
+        ):  # whoever settles knows that nothing will come any more
+            return
+        most = sum(one.micro for one in self.store.settlements.unsettled(f"run of {run}"))
+        done = self.store.settlements.settle(f"run of {run}", int(share * most), "a bill")
+        assert (done.before, done.cost) == (most, int(share * most))
+
+    @rule(key=st.sampled_from(KEYS))
+    def withdraws(self, key: str) -> None:
+        self.store.transactions.write(lambda connection: drop_answer(connection, key))
+        if key in self.visible():
+            raise AssertionError("it is withdrawn")
+        if not self.is_asked(key):
+            self.stored.pop(key, None)
+
+    def visible(self) -> dict[str, dict[str, str]]:
+        return self.store.requests.answers(KEYS)
+
+    def is_asked(self, key: str) -> bool:
+        return key in self.store.requests.positions([key])
 
     @rule()
     def restarts(self) -> None:
         self.store.close()
         self.open()
 
-    @rule(owner=owners)
-    def cancels(self, owner: str) -> None:
-        """Marked as sent, but the call was never made: the money is free again."""
-        self.store.claims.release(owner, self.sent_by(owner))
-        self.under_way = {call: None for call in self.under_way if call.owner != owner}
-
-    @rule(owner=owners)
-    def releases_what_was_not_sent(self, owner: str) -> None:
-        self.store.claims.release(
-            owner, {call.key for call in self.claimed if call.owner == owner} - self.sent_by(owner)
-        )
-        self.claimed = {call: None for call in self.claimed if call.owner != owner}
-
-    @rule(owner=owners)
-    def gives_up(self, owner: str) -> None:
-        self.store.claims.abandon(owner, self.sent_by(owner))
-
     @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE]))
     def time_passes(self, seconds: float) -> None:
         self.clock.now += seconds
 
-    def sent_by(self, owner: str) -> set[str]:
-        return {call.key for call in self.under_way if call.owner == owner}
-
-    def bound(self, call: Call) -> int:
-        with self.store.engine.connect() as connection:
-            found = connection.exec_driver_sql(
-                "SELECT reserved FROM charges WHERE key = ? AND fence = ?", (call.key, call.fence)
-            )
-            at = find_packed(connection, [call.key]).get(call.key)
-            if at is None:
-                return int(found.scalar_one())
-            return int(packed_claims_of(connection, [at.pack])[at.pack].reserved[at.place])
-
     @invariant()
     def nothing_is_lost_and_no_budget_exceeded(self) -> None:
-        assert self.store.answers.lookup(KEYS) == self.kept
+        visible = self.visible()
+        for key, answer in self.stored.items():
+            assert visible.get(key, answer) == answer
+            assert key in visible or self.is_asked(key), "an answer was lost that nobody asks again"
+        assert visible.keys() <= self.stored.keys()
         for scope, cap in CAPS.items():
             spent, reserved = self.store.runs.spent(scope)
-            assert 0 <= self.paid[scope] <= spent
-            assert spent + reserved <= cap
+            assert reserved >= 0
+            assert self.charged[scope] <= spent + reserved <= cap
         assert self.store.check.problems() == []
 
     def teardown(self) -> None:
@@ -208,11 +230,21 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 TestStoreMachine = StoreMachine.TestCase
-TestStoreMachine.settings = settings(patient, max_examples=10, stateful_step_count=25)
+TestStoreMachine.settings = settings(patient, max_examples=10, stateful_step_count=30)
 
 
 @pytest.mark.slow
 class TestStoreMachineAtLength(StoreMachine.TestCase):  # type: ignore[misc, valid-type]
     settings = settings(patient, max_examples=400, stateful_step_count=50)
+
+
+def on_postgresql(postgres: PostgresServer) -> Callable[[], StoreMachine]:
+    return lambda: StoreMachine(postgres.fresh_schema())
+
+
+@pytest.mark.parametrize("examples", [2, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_same_on_postgresql(postgres: PostgresServer, examples: int) -> None:
+    length = settings(patient, max_examples=examples, stateful_step_count=30)
+    run_state_machine_as_test(on_postgresql(postgres), settings=length)  # type: ignore[arg-type]

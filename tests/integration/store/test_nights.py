@@ -8,10 +8,9 @@ import sys
 import pytest
 
 from flows.__main__ import main
-from store import PROBE, Job, Request, Store
-from store.ledger import ActiveRun
+from store import PROBE, ActiveRun, Job, Store
 from tests.integration.conftest import Clock
-from tests.support.store_steps import PRICE, claim, record
+from tests.support.store_steps import PRICE, lose, pay
 
 TABLE = Job("/tables/faces")
 BEGIN = """
@@ -31,9 +30,7 @@ def begin_night(store: Store, number: int, flow: str = "enrich", job: Job = TABL
 
 def test_nights_say_how_they_ended_what_they_cost_and_what_to_do(store: Store, clock: Clock) -> None:
     with begin_night(store, 1) as night:
-        claim(store, ["a"], run_id="night-1", scope="version 1")
-        store.claims.mark_sent("owner-1", ["a"])
-        assert store.claims.abandon("owner-1", ["a"]) == PRICE
+        lose(store, ["a"], PRICE, run_id="night-1")
         night.status, night.message = "budget", "budget of 0.10 USD is used up: raise --budget and run again"
     clock.now += 86_400
     with pytest.raises(OSError, match="disk"), begin_night(store, 2):
@@ -78,7 +75,7 @@ def test_the_command_prints_them_with_the_same_sums_as_costs(
 ) -> None:
     clock.now = 1_795_000_000.0
     with begin_night(store, 1) as night:
-        pay_in(store, "night-1")
+        pay(store, ["a", "b"], run_id="night-1")
         night.status, night.message = "contract", "red: 9 % of the rows, at most 0 is expected"
     assert main(["costs", "--nights", "--store", store_url]) == 0
     printed = capsys.readouterr().out
@@ -96,21 +93,11 @@ def test_the_command_prints_them_with_the_same_sums_as_costs(
 
 def test_what_finds_out_the_abilities_of_a_server_costs_money_and_is_no_question(store: Store) -> None:
     begin_night(store, 1)
-    pay_in(store, "night-1")
-    probe = [Request("probe", PRICE, "crowd", PROBE)]
-    granted = store.claims.claim("night-1", "version 1", probe, owner="owner-1", lease_seconds=60, budget=None).granted
-    store.claims.mark_sent("owner-1", ["probe"])
-    store.answers.record("night-1", [record("probe", granted["probe"], kind=PROBE)])
+    pay(store, ["a", "b"], run_id="night-1")
+    pay(store, ["c"], run_id="night-1", kind=PROBE)
     [night] = store.costs.nights()
     assert (night.questions, night.paid) == (2, 3 * PRICE)
     assert [(line.kind, line.questions, line.paid_calls) for line in store.costs.lines()] == [
         ("label", 2, 2),
         (PROBE, 0, 0),
     ]
-
-
-def pay_in(store: Store, run_id: str) -> None:
-    owner = {"owner": "owner-1", "run_id": run_id, "scope": "version 1"}
-    for key, fence in claim(store, "ab", **owner).granted.items():  # type: ignore[arg-type]
-        store.claims.mark_sent("owner-1", [key])
-        store.answers.record(run_id, [record(key, fence)])

@@ -9,7 +9,7 @@ import pytest
 
 from store import EVER, Job, Store
 from tests.integration.conftest import Clock
-from tests.support.store_steps import LEASE, PRICE, claim, record
+from tests.support.store_steps import LEASE, PRICE, claim, granted, reply, send
 
 MONTH, DAY = Job("enrich /tables/faces", "month"), 86_400.0
 BUDGET = 3 * PRICE
@@ -23,13 +23,13 @@ def begin_night(store: Store, number: int, job: Job = MONTH) -> dict[str, str]:
     """Each night is a version of the table, and so a scope of its own."""
     run_id, scope = f"night-{number}", f"version {number} of {job.name}"
     store.runs.begin(run_id, scope, name="n", flow="enrich", dataset="faces", oracle="crowd", settings={}, job=job)
-    return {"run_id": run_id, "scope": scope, "owner": f"owner-{number}"}
+    return {"run_id": run_id, "owner": f"owner-{number}"}
 
 
-def pay(store: Store, night: dict[str, str], key: str) -> None:
-    assert claim(store, [key], **night, budget=BUDGET).granted == {key: 1}  # type: ignore[arg-type]
-    store.claims.mark_sent(night["owner"], [key])
-    store.answers.record(night["run_id"], [record(key, 1)])
+def pay(store: Store, night: dict[str, str], name: str) -> None:
+    [number] = granted(store, [name], **night, budget=BUDGET)
+    send(store, [number], owner=night["owner"], run_id=night["run_id"])
+    store.requests.record(night["run_id"], [reply(number, name)])
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,24 @@ def test_the_nights_of_a_month_share_its_budget_and_the_next_month_has_its_own(s
     pay(store, first := begin_night(store, 1), "a")
     clock.now += DAY
     second = begin_night(store, 2)
-    claim(store, ["b"], **second, budget=BUDGET)  # type: ignore[arg-type]
-    store.claims.mark_sent(second["owner"], ["b"])
-    assert store.claims.abandon(second["owner"], ["b"]) == PRICE  # in doubt, which counts
+    [lost] = granted(store, ["b"], **second, budget=BUDGET)
+    send(store, [lost], owner=second["owner"], run_id=second["run_id"])
+    assert store.requests.release(second["owner"], [lost]) == PRICE  # in doubt, which counts
     clock.now += DAY
     third = begin_night(store, 3)
     claimed = claim(store, ["c", "d"], **third, budget=BUDGET)  # type: ignore[arg-type]
-    assert (list(claimed.granted), claimed.refused) == (["c"], ["d"])
+    assert (len(claimed.granted), len(claimed.refused)) == (1, 1)
     booked = store.runs.booked(first["run_id"])
     assert (booked.spent, booked.reserved) == (2 * PRICE, PRICE)
     assert "2026-12-01 (UTC)" in booked.remedy
-    assert not store.claims.reserve_more("night-3", third["scope"], third["owner"], {"c": PRICE + 1}, BUDGET)
+    number = claimed.granted[0].request
+    assert store.requests.send("night-3", third["owner"], {number: PRICE + 1}, BUDGET) == (set(), True)
 
     clock.now = at("2026-12-01T03:00")
     assert (now := store.runs.booked_now(MONTH)) is not None
     assert (now.spent, now.reserved) == (0, 0)
     claimed = claim(store, ["e", "f", "g", "h"], **begin_night(store, 4), budget=BUDGET)  # type: ignore[arg-type]
-    assert (list(claimed.granted), claimed.refused) == (["e", "f", "g"], ["h"])
+    assert (len(claimed.granted), len(claimed.refused)) == (3, 1)
     assert store.check.problems() == []
 
 
@@ -79,7 +80,7 @@ def test_a_job_may_have_one_budget_for_all_of_its_time(store: Store, clock: Cloc
     pay(store, first := begin_night(store, 1, job), "a")
     clock.now += 400 * DAY
     claimed = claim(store, "bcd", **begin_night(store, 2, job), budget=BUDGET)  # type: ignore[arg-type]
-    assert (list(claimed.granted), claimed.refused) == (["b", "c"], ["d"])
+    assert (len(claimed.granted), len(claimed.refused)) == (2, 1)
     booked = store.runs.booked(first["run_id"])
     assert (booked.spent, booked.reserved, booked.per) == (PRICE, 2 * PRICE, "")
     assert booked.remedy == "raise --budget and run again"
@@ -91,7 +92,7 @@ def test_a_run_that_outlasts_its_month_is_counted_in_the_one_in_which_it_began(s
     pay(store, long, "a")
     clock.now = at("2026-12-01T00:01")
     claimed = claim(store, "bcd", **long, budget=BUDGET)  # type: ignore[arg-type]
-    assert (list(claimed.granted), claimed.refused) == (["b", "c"], ["d"])
+    assert (len(claimed.granted), len(claimed.refused)) == (2, 1)
     assert (now := store.runs.booked_now(MONTH)) is not None
     assert now.spent == 0
 
@@ -101,7 +102,7 @@ def test_other_jobs_do_not_count_and_runs_without_a_period_do(store: Store, cloc
     pay(store, begin_night(store, 1, Job("another", "month")), "a")
     pay(store, begin_night(store, 2, Job(MONTH.name)), "b")
     claimed = claim(store, "cde", **begin_night(store, 3), budget=BUDGET)  # type: ignore[arg-type]
-    assert (list(claimed.granted), claimed.refused) == (["c", "d"], ["e"])
+    assert (len(claimed.granted), len(claimed.refused)) == (2, 1)
 
 
 def test_runs_of_one_job_that_race_stay_within_the_budget(store_url: str, clock: Clock) -> None:
@@ -109,22 +110,22 @@ def test_runs_of_one_job_that_race_stay_within_the_budget(store_url: str, clock:
     clock.now = at("2026-11-10T03:00")
     runs, budget = 4, 10 * PRICE
     stores = [Store.open(store_url, clock=clock, patience=60) for _ in range(runs)]
-    granted: list[str] = []
+    admitted: list[int] = []
     start = threading.Barrier(runs)
 
     def ask(number: int) -> None:
         store, night = stores[number], begin_night(stores[number], number)
         start.wait()
         for count in range(10):
-            keys = [f"{number}/{count}"]
-            granted.extend(claim(store, keys, **night, budget=budget, lease=10 * LEASE).granted)  # type: ignore[arg-type]
+            found = claim(store, [(f"{number}/{count}",)], **night, budget=budget, lease=10 * LEASE)  # type: ignore[arg-type]
+            admitted.extend(one.request for one in found.granted)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(runs)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(granted) == 10
+    assert len(admitted) == 10
     assert (booked := stores[0].runs.booked_now(MONTH)) is not None
     assert booked.reserved == budget
     for store in stores:

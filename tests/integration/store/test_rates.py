@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store import Rate, Store
-from store.ledger.rates import RECOVERY
+from store.rates import RECOVERY
 from tests.integration.conftest import Clock
 
 NAME = "openai:model@host"

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
-from models.keys import QuestionKeys, stored_key
+from models.keys import KEY_LENGTH, PREFIX_LENGTH, QuestionKeys, stored_key
 from models.oracle import (
     Answer,
     Choose,
@@ -32,7 +32,6 @@ from models.oracle import (
     Why,
 )
 from sources.dataset import Example, digest_of_content
-from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
 
 TRICKY = [
     "",

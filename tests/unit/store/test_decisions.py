@@ -8,7 +8,7 @@ import pytest
 
 from store.connection import journal_mode
 from store.errors import masked
-from store.ledger.expiry import is_dead, new_owner
+from store.owners import is_dead, new_owner
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Command:
             assert self.process.poll() is None, (self.folder / "errors").read_text()
             if (self.folder / "store.sqlite").exists():
                 with Store.open(str(self.folder / "store.sqlite")) as store:
-                    if store.answers.count() >= answers and (answers or store.runs.overview()):
+                    if store.requests.count() >= answers and (answers or store.runs.overview()):
                         return
             time.sleep(0.1)
 
@@ -197,7 +197,7 @@ def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_wa
         assert_it_ended_well(command.end(signal.SIGTERM), signal.SIGTERM, PATIENCE)
         command.assert_nothing_is_left()
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        answers = store.answers.count()
+        answers = store.requests.count()
         assert sum(line.unknown_calls for line in store.costs.lines()) == 0
         assert [store.runs.spent(run["scope"]) for run in store.runs.overview()] == [(1000 * answers, 0)]
 

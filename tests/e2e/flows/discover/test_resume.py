@@ -33,7 +33,7 @@ def command(folder: Path, dataset: Path, out: str = "run") -> list[str]:
 
 def kept(folder: Path) -> int:
     with Store.open(str(folder / "store.sqlite")) as store:
-        return store.answers.count()
+        return store.requests.count()
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, float]:
@@ -79,7 +79,7 @@ def test_two_processes_with_the_same_settings_pay_for_every_question_once(prefec
     one, other = (finish(process) for process in both)
     assert one["g_curve"] == other["g_curve"]
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        answers = store.answers.count()
+        answers = store.requests.count()
         assert sum(line.paid_calls for line in store.costs.lines()) == answers
     assert one["paid_calls"] + other["paid_calls"] == answers
     assert one["paid_calls"] + one["cached_calls"] == answers

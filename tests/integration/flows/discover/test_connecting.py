@@ -53,7 +53,7 @@ def test_a_run_connects_names_its_folder_and_pays_for_the_probe(server: FakeOpen
     assert prepared.folder == Path("runs") / f"{prepared.dataset.name}-openai-{prepared.scope[:8]}-queries-2"
     assert (prepared.folder / "run.json").exists()
     spent = server.spent(parse_price(PRICE))
-    assert outcome.recorded.cost == spent
+    assert outcome.recorded.ledger.cost == spent
     assert prepared.store.runs.spent(prepared.scope) == (spent, 0)
     assert forecast_discovery(prepare(settings)).stored > 0
     assert server.spent(parse_price(PRICE)) == spent

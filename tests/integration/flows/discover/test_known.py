@@ -149,15 +149,15 @@ def test_the_estimate_prices_labels_that_are_asked_and_no_others(dataset: Path) 
 def test_an_interrupted_run_goes_on_and_a_repeated_one_pays_nothing(dataset: Path, tmp_path: Path) -> None:
     zoo = settings(ZOO, "simulated?price=0.01", tmp_path, known="milk", budget="0.5")
     poor = discovered(zoo)
-    assert (poor.progress.stopped, poor.progress.queries, poor.recorded.paid_calls) == ("budget", 0, 50)
-    assert discovered(zoo.model_copy(update={"budget": Decimal(50)})).recorded.cached_calls == 50
+    assert (poor.progress.stopped, poor.progress.queries, poor.recorded.ledger.paid_calls) == ("budget", 0, 50)
+    assert discovered(zoo.model_copy(update={"budget": Decimal(50)})).recorded.ledger.cached_calls == 50
     with FakeOpenAI(FakeModel(WORDS)) as server:
         terms = by_server(server, dataset, known="owl: It mentions an owl.; cat: It mentions a cat.")
         whole, again = discovered(terms), discovered(terms)
-        assert again.recorded.paid_calls == 0
+        assert again.recorded.ledger.paid_calls == 0
         assert again.features() == whole.features()
-        assert discovered(by_server(server, dataset)).recorded.paid_calls > 0
-        assert discovered(by_server(server, dataset)).recorded.paid_calls == 0
+        assert discovered(by_server(server, dataset)).recorded.ledger.paid_calls > 0
+        assert discovered(by_server(server, dataset)).recorded.ledger.paid_calls == 0
 
 
 def test_they_are_curated_exported_and_enriched_like_others(dataset: Path, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
         shown = [text for text in map(json.dumps, server.bodies(CHAT)) if "Not wanted features" in text]
         assert shown
         again = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple"))
-        assert again.recorded.paid_calls == 0  # without it nothing is asked that was answered
+        assert again.recorded.ledger.paid_calls == 0  # without it nothing is asked that was answered
     compared = {answer.question.content["exclude"] == ["a cat", "owl"] for _, answer in without.progress.asked}
     assert compared == {True}
     labels = [

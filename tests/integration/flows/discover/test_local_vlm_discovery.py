@@ -12,9 +12,10 @@ from PIL import Image
 from discovery.strategies import make_strategy
 from flows.discover.findings import Progress
 from flows.discover.loop import Limits, Loop
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Feature
-from models.recorded import Recorded
 from models.voting import Panel
 from sources.dataset import Example, picture_at
 from store import Store
@@ -33,10 +34,10 @@ def pictures(tmp_path: Path) -> list[Example]:
     return examples
 
 
-def discover(folder: Path, store: Store, run: str, pictures: list[Example]) -> tuple[Progress, Recorded]:
+def discover(folder: Path, store: Store, run: str, pictures: list[Example]) -> tuple[Progress, CachedOracle]:
     config = LocalVlmConfig(model=str(folder), max_new_tokens=8, least_mass=0.0, price_per_hour=36_000.0)
     store.runs.begin(run, "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
-    recorded = Recorded(LocalVlmOracle(config), store, run_id=run, scope="scope")
+    recorded = CachedOracle(LocalVlmOracle(config), RunLedger(store, run, "scope"))
     panel = Panel(recorded, pictures, 3)
     strategy = make_strategy("adaptive-triple", len(pictures), np.random.default_rng(0))
     loop = Loop(strategy, pictures, Limits(2), partial(Panel.compare, panel), partial(Panel.label, panel))
@@ -48,8 +49,8 @@ def test_a_discovery_is_booked_and_run_again_for_nothing(tmp_path: Path, picture
     with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
         first, paying = discover(folder, store, "first", pictures)
         assert [finding.feature for finding in first.findings] == [Feature("red hat", "A hat that is red.")]
-        assert store.runs.spent("scope") == (paying.cost, 0)
-        assert paying.cost > 0
+        assert store.runs.spent("scope") == (paying.ledger.cost, 0)
+        assert paying.ledger.cost > 0
         again, repeating = discover(folder, store, "again", pictures)
-    assert (repeating.paid_calls, repeating.cost) == (0, 0)
+    assert (repeating.ledger.paid_calls, repeating.ledger.cost) == (0, 0)
     assert [finding.labels.tolist() for finding in again.findings] == [f.labels.tolist() for f in first.findings]

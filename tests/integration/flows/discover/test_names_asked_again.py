@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from discovery.questions import Kind
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, Verdict
 from models.prices import Price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
@@ -62,7 +63,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def asked(server: FakeOpenAI, store: Store, memory: dict[str, Any]) -> Answer:
     with OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), memory, store) as oracle:
         oracle.connect()
-        [answer] = Recorded(oracle, store, run_id="run", scope="scope").ask([QUESTION])
+        [answer] = CachedOracle(oracle, RunLedger(store, "run", "scope")).ask([QUESTION])
     return answer
 
 

@@ -81,7 +81,7 @@ def test_a_working_set_is_compared_and_all_are_labelled_in_whole_rows(server: Fa
     asked = labels_asked(server)
     assert {features for _, features in asked} == {len(WORDS)}
     assert sum(examples for examples, _ in asked) == EXAMPLES, "each is sent once"
-    assert booked(dataset) == outcome.recorded.cost == server.spent(parse_price(PRICE))
+    assert booked(dataset) == outcome.recorded.ledger.cost == server.spent(parse_price(PRICE))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_run_goes_on_as_it_began(server: FakeOpenAI, dataset: Path) -> None:
     first = discovered(server, dataset)
     again = resumed(dataset.parent / "run" / "run.json")
     assert (again.settings, again.profile) == (first.settings, first.profile)
-    assert again.recorded.cost == 0 < first.recorded.cost
+    assert again.recorded.ledger.cost == 0 < first.recorded.ledger.cost
 
 
 SLOW = pytest.mark.slow
@@ -191,10 +191,10 @@ def test_a_budget_that_ends_among_the_others_leaves_what_was_labelled_and_is_tak
 ) -> None:
     small = oracle(server, "&labels_per_request=5&concurrency=1")  # one row of five features at a time
     compared = discovered(server, dataset, oracle=small, elicit_on=WORKING_SET)
-    budget = Decimal(compared.recorded.cost + 900) / 1_000_000
+    budget = Decimal(compared.recorded.ledger.cost + 900) / 1_000_000
     short = discovered(server, dataset, oracle=small, budget=budget)
     assert short.progress.stopped is StopReason.BUDGET
-    assert short.recorded.cost <= 900
+    assert short.recorded.ledger.cost <= 900
     rows = [short.dataset.examples[row].id for row in short.rows]
     partial = labels_of(dataset)
     assert partial.loc[rows].notna().all(axis=None)
@@ -245,7 +245,7 @@ def test_a_mixed_crowd_labels_the_others_in_rows_too(server: FakeOpenAI, dataset
 def test_the_cost_of_questions_and_labels_is_all_that_was_paid(server: FakeOpenAI, dataset: Path) -> None:
     outcome = discovered(server, dataset)
     summary = outcome.summary()
-    assert sum(summary.booked_usd.values()) == pytest.approx(outcome.recorded.cost / MICRO)
+    assert sum(summary.booked_usd.values()) == pytest.approx(outcome.recorded.ledger.cost / MICRO)
     comparisons = sum(answer.cost for _, answer in outcome.progress.asked)
     checks = sum(answer.cost for finding in outcome.progress.findings for answer in finding.checks)
     assert summary.booked_usd["questions"] == pytest.approx((comparisons + checks) / MICRO)

@@ -64,7 +64,7 @@ def test_labels_are_those_that_asking_gives_and_the_store_has_a_number_only(
             said += [1 if answer.verdict is Verdict.YES else -1 for answer in answers]
         assert labels(faces)[name].loc[[one.id for one in examples]].astype(int).tolist() == (said > 0).tolist()
     with Store.open(store_url) as store:
-        assert store.answers.count() == 0
+        assert store.requests.count() == 0
         assert [(line.kind, line.paid_calls) for line in store.costs.lines()] == [("computed", summary["paid_calls"])]
         assert store.check.problems() == []
     if votes == 1:

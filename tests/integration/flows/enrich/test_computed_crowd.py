@@ -135,14 +135,14 @@ def test_a_free_crowd_that_labels_first_and_a_paid_one_are_booked_apart(tmp_path
     with Store.open(str(world.folder / "store.sqlite")) as store:
         lines = {line.kind: line.paid_calls for line in store.costs.lines()}
         assert lines == {"computed": 2_400, "label": made["asked_labels"]}
-        assert store.answers.count() == made["asked_labels"]
+        assert store.requests.count() == made["asked_labels"]
 
 
 @pytest.mark.parametrize("votes", [1, 3])
 def test_the_store_has_the_number_of_labels_only(world: World, store_url: str, votes: int) -> None:
     summary = night(world, oracle="simulated?flip=0.1&refuse=0.1", store=store_url, votes=votes)
     with Store.open(store_url) as store:
-        assert store.answers.count() == 0
+        assert store.requests.count() == 0
         assert [(one.kind, one.paid_calls) for one in store.costs.lines()] == [("computed", summary["paid_calls"])]
         assert store.check.problems() == []
 
@@ -151,7 +151,7 @@ def test_the_store_has_the_number_of_labels_only(world: World, store_url: str, v
 def test_a_crowd_that_is_paid_or_waited_for_is_asked_and_its_answers_are_kept(world: World, terms: str) -> None:
     night(world, oracle=f"simulated?{terms}")
     with Store.open(str(world.folder / "store.sqlite")) as store:
-        assert store.answers.count() == 180
+        assert store.requests.count() == 180
         assert [(one.kind, one.paid_calls) for one in store.costs.lines()] == [("label", 180)]
 
 
@@ -164,7 +164,7 @@ def test_labels_of_a_discovery_are_kept(world: World) -> None:
     with Store.open(store) as kept:
         assert "label" in {line.kind for line in kept.costs.lines()}
         assert "computed" not in {line.kind for line in kept.costs.lines()}
-        assert kept.answers.count() > 60
+        assert kept.requests.count() > 60
 
 
 def test_a_run_that_was_killed_computes_again(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_a_run_that_was_killed_computes_again(world: World, tmp_path: Path, monk
     pd.testing.assert_frame_equal(table(world), table(undisturbed))
     with Store.open(str(world.folder / "store.sqlite")) as store:
         assert store.check.problems() == []
-        assert store.answers.count() == 0
+        assert store.requests.count() == 0
 
 
 def test_copies_of_one_content_have_the_labels_of_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import flows.predicting
 from flows.enrich.summary import EnrichSummary
-from models import Recorded
+from models import CachedOracle
 from models.predicted import cells
 from sources import Example
 from tests.support.growing_worlds import TellingWorld, World, night, table
@@ -78,17 +78,17 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
     world: TellingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     undisturbed = night(world, agree=0.9, out=str(tmp_path / "other"), store=str(tmp_path / "other.sqlite"))
-    real, asked = Recorded.ask, undisturbed["predictions"][0]["asked_labels"]
+    real, asked = CachedOracle.ask, undisturbed["predictions"][0]["asked_labels"]
     left = {"answers": 300}  # among what is learned from, then later, and just before the last answer
 
-    def dies(self: Recorded, questions: Any) -> Any:
+    def dies(self: CachedOracle, questions: Any) -> Any:
         for answer in real(self, questions):
             left["answers"] -= 1
             if left["answers"] == 0:
                 raise RuntimeError("killed")
             yield answer
 
-    monkeypatch.setattr(Recorded, "ask", dies)
+    monkeypatch.setattr(CachedOracle, "ask", dies)
     monkeypatch.setattr("flows.enrich.batches.MAX_ATTEMPTS", 1)
     for more in (550, asked - 20, 10**9):
         with pytest.raises(RuntimeError, match="killed"):
@@ -113,7 +113,7 @@ def test_whoever_knows_seed_and_data_cannot_place_what_disagrees_behind_the_samp
     bad = true.index[behind & (np.random.default_rng(0).random(len(true)) < 0.4)]
     true.loc[bad] = 1 - true.loc[bad]
     true.reset_index().to_csv(world.folder / "truth.csv", index=False)
-    monkeypatch.setattr("store.ledger.runs.new_sampling_number", lambda: number)
+    monkeypatch.setattr("store.runs.new_sampling_number", lambda: number)
     summary = night(world, agree=0.9)
     for one in summary["certificates"]:
         here = predicted(world, one["feature"])
@@ -125,7 +125,7 @@ def test_a_partial_table_is_completed_with_the_order_of_the_run_that_left_it(
 ) -> None:
     """Two groups of examples that lack different features: the budget ends while the second one is asked."""
     numbers = iter("1234")
-    monkeypatch.setattr("store.ledger.runs.new_sampling_number", lambda: next(numbers))
+    monkeypatch.setattr("store.runs.new_sampling_number", lambda: next(numbers))
     drawn = list[str]()
 
     def random_order(examples: Sequence[Example], seed: int, number: str) -> NDArray[np.intp]:

@@ -30,13 +30,13 @@ PRICE = parse_price("0.15,0.60,0.075")
 ROOT = Path(__file__).resolve().parents[4]
 KILLED = """
 import json, sys
-import store.ledger.runs
+import store.runs
 from pathlib import Path
 from tests.integration.flows.enrich.test_predicted_joints import world_of
 from tests.support.growing_worlds import night
 from tests.support.killed import kill_after
 kill_after(int(sys.argv[2]))
-store.ledger.runs.new_sampling_number = lambda: "1"
+store.runs.new_sampling_number = lambda: "1"
 print(json.dumps(night(world_of(Path(sys.argv[1])), agree=0.9)))
 """
 

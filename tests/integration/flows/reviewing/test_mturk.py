@@ -13,10 +13,11 @@ from botocore.stub import ANY, Stubber
 
 from discovery.questions import Kind
 from flows.errors import UsageError
-from flows.reviewing.mturk import PRODUCTION, HitTerms, Plan, claim_keys, collect, plan_tasks, post_planned, publish
+from flows.reviewing.mturk import PRODUCTION, HitTerms, Plan, claim_names, collect, plan_tasks, post_planned, publish
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.oracle import AnswersPending, Compare, Feature, Label, Question
 from models.people.human import HumanOracle
-from models.recorded import Recorded
 from store import Store
 from store.review.leases import LeaseTerms
 from store.review.mturk import Hit, unconfirmed
@@ -287,7 +288,7 @@ def test_a_bonus_of_which_it_is_not_certain_is_looked_for_before_it_is_sent(
     turk[1].add_response("list_bonus_payments", paid, {"AssignmentId": "AS1", "MaxResults": 100})
     expect_left(turk[1], available=1)
     assert collect(store, turk[0], "production", bonus=Decimal("0.02")).bonuses == 1
-    assert claim_keys(hit)
+    assert claim_names(hit)
 
 
 def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_once(
@@ -308,12 +309,12 @@ def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_o
     collect(store, turk[0], "production", bonus=bonus)
     shares = [row["cost"] for row in store.queue.records.answers()]
     assert sorted(set(shares)) == [12_000]  # 84,000 among seven
-    recorded = Recorded(HumanOracle(store.queue), store, run_id="run", scope="scope")
+    recorded = CachedOracle(HumanOracle(store.queue), RunLedger(store, "run", "scope"))
     answers = list(recorded.ask(wanted))
-    assert sum(answer.cost for answer in answers) == recorded.cost == total
+    assert sum(answer.cost for answer in answers) == recorded.ledger.cost == total
     assert store.runs.spent("scope") == (total, 0), "nothing is booked twice"
     assert sum(line.paid for line in store.costs.lines("run")) == total
-    again = list(Recorded(HumanOracle(store.queue), store, run_id="run", scope="scope").ask(wanted))
+    again = list(CachedOracle(HumanOracle(store.queue), RunLedger(store, "run", "scope")).ask(wanted))
     assert sum(answer.cost for answer in again) == total
     assert store.check.problems() == []
 

@@ -51,15 +51,15 @@ def killed_when(store: Store, patch: pytest.MonkeyPatch, at: str, turk: Turk) ->
     with patch.context() as during:
         during.setattr(mturk, "new_owner", an_owner_that_is_dead)
         during.setattr(*places[at], dies)
-        during.setattr(type(store.claims), "release", lambda *_about: None)
+        during.setattr(type(store.requests), "release", lambda *_about, **_more: 0)
         with pytest.raises(Killed):
             publish(store, turk[0], plan(store), ADDRESS)
 
 
 def other_run_claims(store: Store, budget: int) -> bool:
     """Whether a question of the same scope fits the budget now."""
-    granted = claim(store, ["another"], run_id="run", scope="scope", price=budget, budget=budget, owner="o").granted
-    store.claims.release("o", granted)
+    granted = claim(store, ["another"], run_id="run", price=budget, budget=budget, owner="o").granted
+    store.requests.release("o", [one.request for one in granted])
     return bool(granted)
 
 
@@ -105,7 +105,7 @@ def test_what_the_budget_no_longer_allows_goes_back_to_the_page(
 ) -> None:
     ask(store, budget="0.12")
     killed_when(store, monkeypatch, "post", turk)
-    claim(store, ["another"], run_id="run", scope="scope", price=1, budget=2 * BOUND)
+    claim(store, ["another"], run_id="run", price=1, budget=2 * BOUND)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     lines = collect(store, turk[0], "production").lines()
     assert "budget of 0.12 USD of run faces does not allow it" in lines[1]

@@ -206,7 +206,7 @@ def test_killed_and_repeated_it_ends_like_one_that_was_left_alone_and_pays_for_n
         assert read_log(run.folder) == [], "a change is there as a whole or not at all"
         assert Run(run.folder).attributes.columns.empty
     with Store.open(url) as store:
-        assert total // 2 <= store.answers.count() <= total
+        assert total // 2 <= store.requests.count() <= total
     kill_flows(*command, killed_by=(AT_CHANGE, "after"))
     pd.testing.assert_frame_equal(Run(run.folder).attributes, Run(calm.folder).attributes)
     assert attributes(Run(run.folder), confirmed=True).data["families"] == [], "they are made already"

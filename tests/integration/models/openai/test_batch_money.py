@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from models.cached import PaidBatch
 from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable, Overcharged
 from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
 from store import Store
-from store.ledger import end_all_claims
+from store.requests import end_open_requests
 from tests.integration.conftest import Clock
 from tests.integration.models.openai.test_small_budgets import PRICE, Bench
 from tests.support.fake_openai import BATCHES, BatchManners, FakeOpenAI
@@ -70,7 +71,7 @@ def test_questions_that_no_batch_holds_wait_for_a_larger_budget_those_of_the_bat
     got: list[Answer] = []
     with bench.oracle(batch_questions=8) as oracle, pytest.raises(BudgetExhausted):
         got.extend(bench.recorded(oracle, budget=1).ask(QUESTIONS))
-    assert len(bench.store.answers.lookup([bench.recorded(oracle, 1).keys.of(one) for one in QUESTIONS])) == 40
+    assert len(bench.store.requests.answers([bench.recorded(oracle, 1).keys.of(one) for one in QUESTIONS])) == 40
     assert bench.books() == (bench.charged, bench.charged)
 
 
@@ -100,13 +101,12 @@ def test_a_run_killed_around_the_creation_of_its_batch_pays_for_it_once(bench: B
     if not created:
         bench.server.batches._create = lambda _body: (_ for _ in ()).throw(ConnectionError)  # type: ignore[assignment, method-assign]
     with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
-        for method in ("release", "abandon"):
-            patch.setattr(type(bench.store.claims), method, lambda *_about: 0)
+        patch.setattr(PaidBatch, "_close", lambda _batch: None)
         with pytest.raises((AnswersPending, OracleUnavailable)):
             list(bench.recorded(oracle, bench.bound(QUESTIONS)).ask(QUESTIONS))
     bench.server.batches._create = create  # type: ignore[method-assign]
     with bench.store.engine.execution_options(writes=True).begin() as connection:
-        end_all_claims(connection, Clock().now)
+        end_open_requests(connection, Clock().now)
     bench.server.batches.finish()
     assert bench.charged <= bench.books()[0] == bench.bound(QUESTIONS)
     assert bool(bench.charged) is created
@@ -159,12 +159,12 @@ def test_a_labeller_of_a_mixed_crowd_that_answers_by_batches_is_collected_too(be
     with bench.oracle() as oracle:
         mixed = MixedCrowd(crowd, oracle, None, Mixture())
         with pytest.raises(AnswersPending):
-            list(RecordedCrowd(mixed, lambda one: bench.recorded(one, None)).ask(QUESTIONS))
+            list(RecordedCrowd(mixed, bench.ledger(None)).ask(QUESTIONS))
     bench.server.batches.finish()
     assert 0 < bench.charged <= bench.books()[0]
     with bench.oracle() as oracle:
         mixed = MixedCrowd(crowd, oracle, None, Mixture())
-        is_collected(bench, list(RecordedCrowd(mixed, lambda one: bench.recorded(one, 1)).ask(QUESTIONS)))
+        is_collected(bench, list(RecordedCrowd(mixed, bench.ledger(1)).ask(QUESTIONS)))
 
 
 def test_after_a_batch_that_was_charged_above_its_bound_no_further_one_is_sent(bench: BatchBench) -> None:

@@ -13,11 +13,12 @@ import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
 from models.prices import Price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import (
     BATCHES,
@@ -75,9 +76,9 @@ def asked(server: FakeOpenAI, store: Store, way: str, memory: dict[str, Any], **
     config = replace(config, provider_batch=way == "batch", batch_poll=0.01, **changes)
     with OpenAIOracle(config, memory) as oracle:
         oracle.connect()
-        recorded = Recorded(oracle, store, run_id="run", scope="scope")
+        recorded = CachedOracle(oracle, RunLedger(store, "run", "scope"))
         answers = list(recorded.ask(QUESTIONS))
-    assert recorded.cost == sum(answer.cost for answer in answers if not answer.cached)
+    assert recorded.ledger.cost == sum(answer.cost for answer in answers if not answer.cached)
     return answers
 
 

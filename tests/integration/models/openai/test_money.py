@@ -13,11 +13,12 @@ from pydantic import SecretStr
 
 from discovery.questions import Kind
 from flows.cli.store_check import check
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, Compare, OracleUnavailable, Question, Verdict
 from models.prices import Price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
@@ -69,7 +70,7 @@ def one_run(store: Store, seed: int) -> None:
                 try:
                     oracle.connect()
                     begin(store, run_id, scope)
-                    answers = list(Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget).ask(asked))
+                    answers = list(CachedOracle(oracle, RunLedger(store, run_id, scope, budget=budget)).ask(asked))
                     assert wrong([one for one in answers if one.verdict in (Verdict.YES, Verdict.NO)]) == []
                 except (BudgetExhausted, OracleUnavailable):
                     pass  # what was charged and booked until then counts
@@ -101,14 +102,14 @@ def test_attempts_that_may_have_been_charged_are_booked_beside_the_one_that_succ
         server.script(CHAT, [fault, fault, None])
         begin(store, "run", "scope")
         [most] = oracle.estimate(asked)
-        recorded = Recorded(oracle, store, run_id="run", scope="scope", budget=most)
+        recorded = CachedOracle(oracle, RunLedger(store, "run", "scope", budget=most))
         [answer] = recorded.ask(asked)
     assert (wrong([answer]), answer.in_doubt) == ([], most // 2)
     totals = store.costs.totals("run")
     assert (totals.paid, totals.unknown_calls, totals.unknown) == (answer.cost, 1, most // 2)
     assert store.runs.spent("scope") == (answer.cost + most // 2, 0)
     assert server.billed(PRICE) <= answer.cost + most // 2 <= most
-    assert (recorded.cost, recorded.in_doubt) == (answer.cost, most // 2)
+    assert (recorded.ledger.cost, recorded.ledger.in_doubt) == (answer.cost, most // 2)
     assert check(store).problems == []
 
 
@@ -121,11 +122,11 @@ def test_no_more_attempts_are_made_than_the_reservation_covers(server: FakeOpenA
         begin(store, "run", "scope")
         asked = [*labels(["cat"], EXAMPLES[:1])]
         [most] = oracle.estimate(asked)
-        recorded = Recorded(oracle, store, run_id="run", scope="scope", budget=most)
+        recorded = CachedOracle(oracle, RunLedger(store, "run", "scope", budget=most))
         with pytest.raises(OracleUnavailable, match="answers 504"):
             list(recorded.ask(asked))
     assert server.count(CHAT) - before == 2
-    assert (store.runs.spent("scope"), recorded.in_doubt) == ((most, 0), most)
+    assert (store.runs.spent("scope"), recorded.ledger.in_doubt) == ((most, 0), most)
 
 
 def test_a_reply_that_is_no_json_object_is_asked_again_after_a_pause_and_never_kept(
@@ -138,10 +139,10 @@ def test_a_reply_that_is_no_json_object_is_asked_again_after_a_pause_and_never_k
         server.script(CHAT, ["not JSON"] * 2)
         begin(store, "run", "scope")
         started = time.monotonic()
-        answers = list(Recorded(oracle, store, run_id="run", scope="scope").ask(labels(WORDS[:1], EXAMPLES[:1])))
+        answers = list(CachedOracle(oracle, RunLedger(store, "run", "scope")).ask(labels(WORDS[:1], EXAMPLES[:1])))
         assert time.monotonic() - started >= 0.1 / 2 + 0.2 / 2
         assert wrong(answers) == []
         server.script(CHAT, ["not JSON"] * 9)
         with pytest.raises(OracleUnavailable, match="no JSON object"):
-            list(Recorded(oracle, store, run_id="run", scope="scope").ask(labels(WORDS[2:3], EXAMPLES[:2])))
-    assert store.answers.count() == len(answers), "nothing is recorded as unreadable"
+            list(CachedOracle(oracle, RunLedger(store, "run", "scope")).ask(labels(WORDS[2:3], EXAMPLES[:2])))
+    assert store.requests.count() == len(answers), "nothing is recorded as unreadable"

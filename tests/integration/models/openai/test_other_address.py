@@ -6,11 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer
 from models.prices import Price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
@@ -24,7 +25,7 @@ def asked(server: FakeOpenAI, store: Store, run: str, **changes: Any) -> list[An
     config = replace(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), **changes)
     with OpenAIOracle(config, {}, store) as oracle:
         oracle.connect()
-        return list(Recorded(oracle, store, run_id=run, scope=run).ask(QUESTIONS))
+        return list(CachedOracle(oracle, RunLedger(store, run, run)).ask(QUESTIONS))
 
 
 def test_a_model_of_the_same_name_elsewhere_gives_its_own_answers(server: FakeOpenAI, store: Store) -> None:

@@ -9,11 +9,12 @@ import pytest
 from pydantic import SecretStr
 
 from flows.cli.store_check import check
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, Overcharged
 from models.prices import Price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, text_example, wrong
@@ -33,9 +34,9 @@ def begin(store: Store, run_id: str) -> None:
     store.runs.begin(run_id, "scope", name=run_id, flow="f", dataset="d", oracle="o", settings={})
 
 
-def recorded(oracle: OpenAIOracle, store: Store, run_id: str, budget: int) -> Recorded:
+def recorded(oracle: OpenAIOracle, store: Store, run_id: str, budget: int) -> CachedOracle:
     begin(store, run_id)
-    return Recorded(oracle, store, run_id=run_id, scope="scope", budget=budget)
+    return CachedOracle(oracle, RunLedger(store, run_id, "scope", budget=budget))
 
 
 def test_after_the_first_reply_above_its_bound_only_what_was_in_flight_is_charged(store: Store) -> None:
@@ -82,7 +83,7 @@ def test_a_run_without_a_budget_goes_on_when_it_is_started_again(store: Store) -
         for start in range(5):
             begin(store, f"run {start}")
             starts += 1
-            run = Recorded(oracle, store, run_id=f"run {start}", scope="scope")
+            run = CachedOracle(oracle, RunLedger(store, f"run {start}", "scope"))
             try:
                 answers = list(run.ask(ASKED))
                 break

@@ -6,19 +6,19 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from flows.cli.store_check import check
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, OracleUnavailable
 from models.prices import Price
-from models.recorded import Recorded
-from store import PROBE, Request, Store, new_owner
-from store.schema import charges
+from store import PROBE, Store, new_owner
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, texts
-from tests.support.store_steps import record
+from tests.support.store_steps import granted, reply, send
+from tests.support.stored_answers import every_request
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 PROBE_MOST = 1_350  # micro-dollars of one request: 1,000 tokens in and 2,000 out
@@ -34,19 +34,19 @@ def oracle_of(server: FakeOpenAI, store: Store, memory: dict[str, Any], budget: 
     return OpenAIOracle(config, memory, store, budget)
 
 
-def ask(server: FakeOpenAI, store: Store, run: str, memory: dict[str, Any], budget: int | None = None) -> Recorded:
+def ask(server: FakeOpenAI, store: Store, run: str, memory: dict[str, Any], budget: int | None = None) -> CachedOracle:
     begin(store, run)
     with oracle_of(server, store, memory) as oracle:
         oracle.connect()
-        recorded = Recorded(oracle, store, run_id=run, scope=f"scope of {run}", budget=budget)
+        recorded = CachedOracle(oracle, RunLedger(store, run, f"scope of {run}", budget=budget))
         list(recorded.ask(QUESTIONS))
     return recorded
 
 
 def probes(store: Store) -> list[str]:
-    """The states of what was booked for finding out."""
-    with store.engine.connect() as connection:
-        return list(connection.execute(select(charges.c.state).where(charges.c.kind == PROBE)).scalars())
+    """What became of the requests for finding out that may have been charged."""
+    found = [request for request in every_request(store) if request.kind == PROBE]
+    return ["paid" if request.answered else "in doubt" for request in found]
 
 
 def test_the_first_run_pays_for_it_and_the_next_one_does_not(server: FakeOpenAI, store: Store) -> None:
@@ -59,20 +59,20 @@ def test_the_first_run_pays_for_it_and_the_next_one_does_not(server: FakeOpenAI,
     assert (server.count(CHAT), server.count(DECISIONS)) == (1, 1 + 1)
     assert store.runs.spent("scope of first") == (server.spent(PRICE), 0)
     assert store.runs.spent(curious.account) == (0, 0)
-    assert (first.cost, second.cost) == (server.spent(PRICE), 0)
+    assert (first.ledger.cost, second.ledger.cost) == (server.spent(PRICE), 0)
     [line] = [line for line in store.costs.lines() if line.kind == PROBE]
     assert (line.run_id, line.oracle, line.paid_calls, line.requests) == ("first", "openai:gpt-4o-mini", 0, 2)
     assert line.paid == server.spent(PRICE) - server.spent_on_questions(PRICE) > 0
     assert (line.input_tokens > 0, line.output_tokens > 0) == (True, True)
     assert {row["run_id"] for row in store.runs.overview()} == {"first", "second"}
-    assert store.answers.count("scope of first") == len(QUESTIONS), "it is no answer to a question"
+    assert store.requests.count("scope of first") == len(QUESTIONS), "it is no answer to a question"
     assert check(store).problems == []
 
 
 def test_whoever_does_not_remember_asks_again_and_pays_again(server: FakeOpenAI, store: Store) -> None:
     for run in ("first", "second"):
         ask(server, store, run, {})
-    assert sorted(probes(store)) == ["paid", "paid", "released", "released"], "decisions are what the server has not"
+    assert probes(store) == ["paid", "paid"]
     assert sum(store.runs.spent(f"scope of {run}")[0] for run in ("first", "second")) == server.spent(PRICE)
 
 
@@ -103,15 +103,15 @@ def test_a_run_whose_budget_has_no_room_for_it_takes_it_all_the_same_and_asks_no
     assert check(store).problems == []
 
 
-@pytest.mark.parametrize(("fault", "state"), [("cut", "unknown"), ("500", "released")])
+@pytest.mark.parametrize(("fault", "state"), [("cut", "in doubt"), ("500", "uncharged")])
 def test_a_request_that_fails_is_spent_where_it_may_have_been_charged(
     server: FakeOpenAI, store: Store, fault: str, state: str
 ) -> None:
     server.script(CHAT, [fault] * 2)
     with oracle_of(server, store, {}) as oracle, pytest.raises(OracleUnavailable):
         oracle.connect()
-    lost = 2 if state == "unknown" else 0  # each attempt is a charge of its own
-    assert probes(store) == [state] * max(lost, 1)
+    lost = 2 if state == "in doubt" else 0  # each attempt is a charge of its own
+    assert probes(store) == [state] * lost
     assert store.runs.spent(oracle.account) == (lost * PROBE_MOST, 0)
     ask(server, store, "run", {})
     assert store.runs.spent("scope of run") == (server.spent(PRICE) + lost * PROBE_MOST, 0)
@@ -135,7 +135,7 @@ def test_probes_that_are_repeated_share_the_budget_of_the_run(server: FakeOpenAI
         try:
             with oracle_of(server, store, {}, budget) as oracle:
                 oracle.connect()
-                list(Recorded(oracle, store, run_id=run, scope="scope", budget=budget).ask(QUESTIONS[:1]))
+                list(CachedOracle(oracle, RunLedger(store, run, "scope", budget=budget)).ask(QUESTIONS[:1]))
         except BudgetExhausted:
             refused += 1
         spent, reserved = store.runs.spent("scope")
@@ -151,12 +151,13 @@ def test_a_probe_that_is_under_way_elsewhere_when_the_run_takes_the_account_over
     with oracle_of(server, store, {}) as oracle:
         account, owner = oracle.account, new_owner()
     store.runs.begin("other", account, name="other", flow=PROBE, dataset="", oracle="o", settings={})
-    terms: dict[str, Any] = {"owner": owner, "lease_seconds": 60.0, "budget": PROBE_MOST, "sending": 1}
-    fence = store.claims.claim("other", account, [Request("key", PROBE_MOST)], **terms).granted["key"]
+    terms: dict[str, Any] = {"owner": owner, "run_id": "other"}
+    [number] = granted(store, ["a"], price=PROBE_MOST, kind=PROBE, **terms)
+    assert send(store, [number], PROBE_MOST, **terms) == {number}
     begin(store, "run")
-    assert store.runs.take_over(account, "run") == 0
+    assert store.requests.take_over(account, "run") == 0
     assert (store.runs.spent("scope of run"), store.runs.spent(account)) == ((0, PROBE_MOST), (0, 0))
-    store.answers.record("other", [record("key", fence, cost=7, kind=PROBE)])
+    store.requests.record("other", [reply(number, "a", cost=7)])
     assert store.runs.spent("scope of run") == (7, 0)
     assert store.runs.scope_of(account) == "scope of run"
     assert store.check.problems() == []

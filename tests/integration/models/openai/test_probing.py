@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Abilities as Known
 from models.openai.probe import Remembered, probe_key
 from models.oracle import OracleUnavailable
 from models.prices import Price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, texts
@@ -62,7 +63,7 @@ def test_one_fault_while_a_server_is_probed_makes_nobody_pay_again(
         remembered = Remembered(tmp_path / run / "servers.json")  # a cache folder that is not kept
         with OpenAIOracle(config_of(server), remembered, store) as oracle:
             oracle.connect()
-            recorded = Recorded(oracle, store, run_id=run, scope="scope")
+            recorded = CachedOracle(oracle, RunLedger(store, run, "scope"))
             answers = list(recorded.ask(labels(["cat"], texts(8))))
         assert all(answer.cached for answer in answers) == bool(number)
 

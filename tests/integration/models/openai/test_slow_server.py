@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.openai import pace
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Label
 from models.prices import parse_price
-from models.recorded import Recorded
 from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
@@ -78,9 +79,9 @@ def test_stored_answers_are_found_whatever_the_sizes_of_requests(tmp_path: Path)
 
     def ask(oracle: OpenAIOracle, questions: list[Label]) -> int:
         oracle.connect()
-        recorded = Recorded(oracle, store, run_id="run", scope="scope")
+        recorded = CachedOracle(oracle, RunLedger(store, "run", "scope"))
         assert not wrong(recorded.ask(questions))
-        return recorded.cached_calls
+        return recorded.ledger.cached_calls
 
     with (
         Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store,

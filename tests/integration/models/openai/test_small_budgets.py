@@ -16,6 +16,8 @@ from pydantic import SecretStr
 
 from discovery import Kind
 from flows.cli.store_check import check
+from models.cached import CachedOracle, PaidBatch
+from models.ledger import RunLedger
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import (
@@ -32,10 +34,9 @@ from models.oracle import (
 )
 from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
 from models.prices import Price
-from models.recorded import Recorded
 from sources import Dataset, load_dataset
 from store import Store
-from store.ledger import end_all_claims
+from store.requests import end_open_requests
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
@@ -83,11 +84,14 @@ class Bench:
         oracle.connect()
         return oracle
 
-    def recorded(self, oracle: Oracle, budget: int | None, scope: str = SCOPE) -> Recorded:
+    def ledger(self, budget: int | None, scope: str = SCOPE) -> RunLedger:
         self.runs += 1
         name = f"run {self.runs}"
         self.store.runs.begin(name, scope, name=name, flow="enrich", dataset="", oracle="", settings={})
-        return Recorded(oracle, self.store, run_id=name, scope=scope, budget=budget)
+        return RunLedger(self.store, name, scope, budget=budget)
+
+    def recorded(self, oracle: Oracle, budget: int | None, scope: str = SCOPE) -> CachedOracle:
+        return CachedOracle(oracle, self.ledger(budget, scope))
 
     def bought(self, asked: Sequence[Question], budget: int | None, scope: str = SCOPE, **changes: Any) -> list[Answer]:
         """The answers until the budget is used up; it is not exceeded, by the server's own book."""
@@ -110,7 +114,7 @@ class Bench:
             return sum(sum(one.bounds) for one in oracle.requests(asked))
 
 
-def bought(recorded: Recorded | RecordedCrowd, asked: Sequence[Question]) -> list[Answer]:
+def bought(recorded: CachedOracle | RecordedCrowd, asked: Sequence[Question]) -> list[Answer]:
     got: list[Answer] = []
     with suppress(BudgetExhausted):
         got.extend(recorded.ask(asked))
@@ -200,7 +204,7 @@ def test_what_the_budget_does_not_cover_to_the_end_is_booked_and_not_kept_as_unr
     bench.server.script(CHAT, ["prose"])
     few = bench.bought(asked, most)  # by a smaller request, with what is left
     assert (len(few) < len(asked), wrong(few)) == (True, [])
-    assert bench.store.answers.count() == len(few)
+    assert bench.store.requests.count() == len(few)
     assert bench.store.runs.spent(SCOPE) == (bench.charged, 0)
     answers = bench.bought(asked, 3 * most)
     assert (len(answers), wrong(answers)) == (len(asked), [])
@@ -243,12 +247,11 @@ def test_a_killed_run_leaves_the_bound_of_what_it_really_sent(bench: Bench) -> N
     asked = labels(WORDS, texts(3))
     most = bench.bound(asked)
     with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
-        for method in ("release", "abandon"):
-            patch.setattr(type(bench.store.claims), method, lambda *_about: 0)
+        patch.setattr(PaidBatch, "_close", lambda _batch: None)
         bench.server.script(CHAT, ["504"] * 9)
         assert bought(bench.recorded(oracle, most), asked) == []
     with bench.store.engine.execution_options(writes=True).begin() as connection:
-        end_all_claims(connection, Clock().now)
+        end_open_requests(connection, Clock().now)
     assert bench.charged <= most == bench.store.runs.spent(SCOPE)[0]
     assert check(bench.store).problems == []
     bench.server._scripts.clear()
@@ -279,7 +282,7 @@ def test_a_lowered_budget_is_kept_from_the_next_request_on(bench: Bench, share: 
     most, in_flight = bench.bound(asked), 3
     with bench.oracle(grouping="none", concurrency=in_flight, asks=1) as oracle:
         recorded, allowed = bench.recorded(oracle, None), [most]
-        recorded.follow(lambda: allowed[-1])
+        recorded.ledger.follow(lambda: allowed[-1])
         answers = recorded.ask(asked)
         assert len(list(islice(answers, 5))) == 5
         spent = bench.store.runs.spent(SCOPE)[0]
@@ -308,7 +311,7 @@ def test_the_labeller_of_a_mixed_crowd_buys_whole_requests_too(bench: Bench) -> 
     budget = bench.bound(asked[:15])
     with bench.oracle(grouping="example") as oracle:
         crowd = MixedCrowd(crowd_of(random_truth(8, 3)), oracle, None, Mixture())
-        got = bought(RecordedCrowd(crowd, lambda member: bench.recorded(member, budget)), asked)
+        got = bought(RecordedCrowd(crowd, bench.ledger(budget)), asked)
     assert len(got) >= 10
     assert wrong(got) == []
     assert bench.charged == bench.store.runs.spent(SCOPE)[0] <= budget

@@ -13,6 +13,8 @@ from flows.discover.settings import DiscoverSettings
 from flows.oracles import build_oracle
 from flows.reviewing import suspension as waiting
 from flows.settings import Environment
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -25,7 +27,6 @@ from models.oracle import (
     Verdict,
 )
 from models.people.human import HumanOracle, HumanTerms
-from models.recorded import Recorded
 from sources.load import load_dataset
 from store import Store
 from store.review.leases import LeaseTerms
@@ -37,7 +38,7 @@ BEARD = Feature("beard", "hair on the chin")
 TRIPLE = Compare(Kind.TWO_OF_THREE, texts(3))
 
 
-def asked(oracle: HumanOracle | Recorded, questions: list[Question]) -> tuple[list[Answer], AnswersPending | None]:
+def asked(oracle: HumanOracle | CachedOracle, questions: list[Question]) -> tuple[list[Answer], AnswersPending | None]:
     answers: list[Answer] = []
     try:
         answers.extend(oracle.ask(questions))
@@ -46,9 +47,9 @@ def asked(oracle: HumanOracle | Recorded, questions: list[Question]) -> tuple[li
     return answers, None
 
 
-def recorded(store: Store, oracle: HumanOracle, budget: int | None = None) -> Recorded:
+def recorded(store: Store, oracle: HumanOracle, budget: int | None = None) -> CachedOracle:
     store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="human", settings={})
-    return Recorded(oracle, store, run_id="run", scope="scope", budget=budget)
+    return CachedOracle(oracle, RunLedger(store, "run", "scope", budget=budget))
 
 
 def votes(n: int, count: int) -> list[Question]:
@@ -165,7 +166,7 @@ def test_a_discovery_waits_for_people_and_goes_on_when_they_answer(
     assert truth is not None
     assert truth.mean_balanced_accuracy == 1.0
     again = run_discovery(prepare(settings), run_id="second")  # nobody is at work
-    assert again.recorded.paid_calls == 0
+    assert again.recorded.ledger.paid_calls == 0
     assert again.features() == outcome.features()
 
 

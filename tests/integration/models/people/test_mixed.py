@@ -12,6 +12,7 @@ from discovery.questions import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
+from models.ledger import RunLedger
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -26,7 +27,6 @@ from models.oracle import (
 )
 from models.people.human import WaitingOracle
 from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
-from models.recorded import Recorded
 from models.voting import Panel
 from store import Store
 from tests.support.made import texts
@@ -126,7 +126,7 @@ def test_which_labels_people_check_is_the_same_in_a_store_and_cannot_be_known_wi
         with Store.open(f"sqlite:///{tmp_path / name}") as store:
             store.runs.begin(run_id, run_id, name="n", flow="f", dataset="d", oracle="o", settings={})
             crowd = MixedCrowd(Said("model", []), Said("model", []), Said("people", []), Mixture(spot_check=0.5))
-            recorded = RecordedCrowd(crowd, lambda member: Recorded(member, store, run_id=run_id, scope=run_id))
+            recorded = RecordedCrowd(crowd, RunLedger(store, run_id, run_id))
             return [recorded._is_checked((f"feature {number}", "", "digest")) for number in range(64)]
 
     first = checked("one.sqlite", "discovery")

@@ -165,7 +165,7 @@ def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) 
     queue.items.note_keys({vote.id: "key of the vote"})
     spent = store.runs.spent(SCOPE)
     assert queue.withdrawals.withdraw(ann).answers == 1
-    assert store.answers.lookup(["key of the vote"]) == {}
+    assert store.requests.answers(["key of the vote"]) == {}
     assert store.runs.spent(SCOPE) == spent
     assert store.check.problems() == []
     assert queue.leases.next_page(ann, SMALL) == []

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from models.cached import CachedOracle
+from models.ledger import RunLedger
 from models.oracle import AnswersPending, Exemplar, Feature, Label, Question, Verdict
 from models.people.human import HumanOracle
-from models.recorded import Recorded
 from store import Store
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
@@ -70,7 +71,7 @@ def test_a_ruling_replaces_answers_that_a_run_has_taken(site: Site) -> None:
     run_id = begin(store)
 
     def ask() -> list[Verdict]:
-        recorded = Recorded(HumanOracle(store.queue), store, run_id=run_id, scope=SCOPE)
+        recorded = CachedOracle(HumanOracle(store.queue), RunLedger(store, run_id, SCOPE))
         return [one.verdict for one in recorded.ask(wanted)]
 
     before = ask()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discovery import UNKNOWN
-from models.recorded import UNCOMMITTED
+from models.cached import UNCOMMITTED
 from reports.finished_run import Run
 from reports.run import LiveRun
 from tests.support.growing_worlds import World

@@ -9,18 +9,27 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, or_, select, true, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    and_,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
 
+from store.budgets import RunRow, booked_against, booked_in, booked_of_scope
 from store.errors import StoreError
-from store.ledger.books import CHARGE, Charge, book, booked_in, locked_balance
-from store.ledger.expiry import expire_dead_owners, new_owner
-from store.ledger.periods import Booked, Job, Period
-from store.schema import PROBE, charges, cost_totals, runs, scopes, storable
+from store.owners import new_owner
+from store.periods import Booked, Job, Period
+from store.schema import CLOSED, requests, runs, scopes, storable
 from store.sql import insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
-
-_MOVE = update(charges).where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
-
 
 SHORT = 8  # characters of an id that people are shown
 MESSAGE = 1_000  # characters of it that are kept
@@ -41,15 +50,6 @@ def called(run: str | None) -> ColumnElement[bool]:
 
 def new_sampling_number() -> str:
     return secrets.token_hex(16)
-
-
-class RunRow(NamedTuple):
-    """How the tables refer to a run and its scope."""
-
-    run: int
-    scope: int
-    scope_name: str
-    period: Period | None = None  # whose budget counts, in place of that of the scope
 
 
 class RunState(NamedTuple):
@@ -129,11 +129,12 @@ class Runs(Repository):
             "settings": dict(settings),
         }
         described |= {"job": job.name if job else "", "per": job.per if job else None, "process": new_owner()}
-        scope_row = _scope_row(connection, scope)
-        entry = {"run_id": run_id, "scope": scope_row, **described, "status": "running", "started_at": self._clock()}
+        number = scope_row(connection, scope)
+        entry = {"run_id": run_id, "scope": number, **described, "status": "running", "started_at": self._clock()}
+        entry |= {"booked": 0}
         insert_new(connection, runs, [entry])
         found = connection.execute(select(runs.c.id, runs.c.scope).where(runs.c.run_id == run_id)).one()
-        if found.scope != scope_row:
+        if found.scope != number:
             raise StoreError(f"run {run_id} was begun with other settings: give the new run an id of its own")
         connection.execute(
             update(runs).where(runs.c.id == found.id).values(**described, status="running", ended_at=None, summary=None)
@@ -170,23 +171,28 @@ class Runs(Repository):
     @reads
     def spent(self, connection: Connection, scope: str) -> tuple[int, int]:
         """Spent and reserved, in micro-dollars, over all executions of the scope."""
-        row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.scope == scope)).one_or_none()
-        return (row.spent, row.reserved) if row else (0, 0)
+        number = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(scope))).scalar()
+        if number is None:
+            return 0, 0
+        booked, reserved = booked_of_scope(connection, number), _reserved(connection, runs.c.scope == number)
+        return booked - reserved, reserved
 
     @reads
     def booked(self, connection: Connection, run_id: str) -> Booked:
         """What counts against the budget of a run."""
         run = self.find(connection, run_id)
-        if run.period is not None:
-            return booked_in(connection, run.period)
-        row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.id == run.scope)).one()
-        return Booked(row.spent, row.reserved)
+        booked = booked_against(connection, run)
+        reserved = _reserved(connection, runs.c.scope == run.scope if run.period is None else _in_period(run.period))
+        return Booked(booked - reserved, reserved, run.period)
 
     @reads
     def booked_now(self, connection: Connection, job: Job) -> Booked | None:
         """What counts against the budget of a job if a run of it begins now; None where it has none for a period."""
         period = job.period_at(self._clock())
-        return None if period is None else booked_in(connection, period)
+        if period is None:
+            return None
+        booked, reserved = booked_in(connection, period), _reserved(connection, _in_period(period))
+        return Booked(booked - reserved, reserved, period)
 
     @reads
     def overcharge(self, connection: Connection, scope: str) -> float:
@@ -209,31 +215,12 @@ class Runs(Repository):
         of_account = select(later.c.scope).join(scopes, scopes.c.taken_over_by == later.c.id)
         return connection.execute(of_account.where(scopes.c.scope == storable(account))).scalar() or account
 
-    @writes
-    def take_over(self, connection: Connection, account: str, run_id: str) -> int:
-        """Book to the run what was spent in the scope `account` before the run existed, such as probing a server, and
-        what is reserved there; from now on the account is the run's scope. Returns what was paid of it."""
-        run = self.find(connection, run_id)
-        scope = _scope_row(connection, account)
-        for at in sorted({scope, run.scope}):
-            locked_balance(connection, at)
-        expire_dead_owners(connection, scope, self._clock())
-        taken = [runs.c.scope.in_([scope, run.scope]), runs.c.flow == PROBE, runs.c.id != run.run]
-        probes = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(*taken).with_for_update(of=charges)
-        moved = [Charge._make(row) for row in connection.execute(probes)]
-        if moved:
-            connection.execute(
-                _MOVE.values(run=run.run), [{"of_key": charge.key, "of_fence": charge.fence} for charge in moved]
-            )
-        book(connection, [(charge, charge._replace(run=run.run, scope=run.scope)) for charge in moved])
-        connection.execute(update(scopes).where(scopes.c.id == scope).values(taken_over_by=run.scope))
-        empty = [*taken, runs.c.ended_at.is_not(None), ~exists().where(charges.c.run == runs.c.id)]
-        connection.execute(delete(cost_totals).where(cost_totals.c.run.in_(select(runs.c.id).where(*empty))))
-        connection.execute(delete(runs).where(*empty))
-        return sum(charge.cost for charge in moved)
+    @reads
+    def row(self, connection: Connection, run_id: str) -> RunRow:
+        return self.find(connection, run_id)
 
-    def find(self, connection: Connection, run_id: str, scope: str | None = None) -> RunRow:
-        """The row of a run that has begun, under this scope where one is given."""
+    def find(self, connection: Connection, run_id: str) -> RunRow:
+        """The row of a run that has begun."""
         run = self._rows.get(run_id)
         if run is None:
             columns = (runs.c.id, runs.c.scope, runs.c.job, runs.c.per, runs.c.started_at)
@@ -244,14 +231,24 @@ class Runs(Repository):
             run = self._rows[run_id] = RunRow(
                 found.id, found.scope, found.name, Job(found.job, found.per).period_at(found.started_at)
             )
-        if scope is not None and storable(scope) != run.scope_name:
-            raise StoreError(f"run {run_id} was begun with scope {run.scope_name}, not {scope}: begin another run")
         return run
 
 
-def _scope_row(connection: Connection, scope: str) -> int:
+def _in_period(period: Period) -> ColumnElement[bool]:
+    return and_(runs.c.job == period.job, runs.c.started_at >= period.begins, runs.c.started_at < period.ends)
+
+
+def _reserved(connection: Connection, chosen: ColumnElement[bool]) -> int:
+    """Of what is booked, that of requests which some process has open."""
+    is_open = requests.c.state != literal_column(f"'{CLOSED}'")
+    total = select(cast(func.coalesce(func.sum(requests.c.booked - requests.c.cost), 0), BigInteger))
+    joined = total.join(runs, runs.c.id == requests.c.run)
+    return int(connection.execute(joined.where(is_open, requests.c.owner != "", chosen)).scalar_one())
+
+
+def scope_row(connection: Connection, scope: str) -> int:
     """The row of a scope, made where there is none: of processes that race one makes it, and all read the same."""
-    new = {"scope": scope, "spent": 0, "reserved": 0, "sampling_number": new_sampling_number()}
+    new = {"scope": scope, "sampling_number": new_sampling_number()}
     insert_new(connection, scopes, [new])
     return int(connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(scope))).scalar_one())
 

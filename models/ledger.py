@@ -1,0 +1,100 @@
+"""The books of one run in this process: its budget, and what it has counted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from models.oracle import Answer, Money, OracleUnavailable, Overcharge, in_usd
+
+if TYPE_CHECKING:
+    from store import Store
+
+
+class RunLedger:
+    """What all oracles of a run share: the store, the run, its budget, and the only counters. Safe to use from many
+    threads. Refused and unreadable answers from before the time `retry_unusable` are asked again."""
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        scope: str,
+        budget: Money | None = None,
+        retry_unusable: float | None = None,
+    ) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.scope = scope
+        self.retry_unusable = retry_unusable
+        self.paid_calls = 0
+        self.cached_calls = 0
+        self.cost: Money = 0  # paid by this run, now
+        self.in_doubt: Money = 0  # at most what requests of this run, now, cost in addition that never reported it
+        self.halted = False
+        self.overcharge: Overcharge | None = None  # the first reply above its bound: nothing more is sent
+        self.outage: OracleUnavailable | None = None  # nothing was answered since
+        self._budget_now: Callable[[], Money | None] = lambda: budget
+        self._counting = threading.Lock()
+
+    def halt(self) -> None:
+        """Send nothing more, from any thread: what is on its way is waited for, and `ask` raises Halted then."""
+        self.halted = True
+
+    @property
+    def budget(self) -> Money | None:
+        """What is booked counts against it."""
+        return self._budget_now()
+
+    def follow(self, budget: Callable[[], Money | None]) -> None:
+        """Have the budget looked up before every request, in any thread: it may change while questions are asked."""
+        self._budget_now = budget
+
+    def counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            with self._counting:
+                if answer.cached:
+                    self.cached_calls += 1
+                else:
+                    self.paid_calls += 1
+                    self.cost += answer.cost
+                    self.in_doubt += answer.in_doubt
+            yield answer
+
+    def count_lost(self, in_doubt: Money) -> None:
+        with self._counting:
+            self.in_doubt += in_doubt
+
+    def count_stored(self, oracle: str, hits: Mapping[str, tuple[int, Money]], answers: int = 0) -> None:
+        """Count answers from the store: by kind how many that this run has not paid for, and what they had cost.
+        `answers` are counted here that `counted` does not see."""
+        if hits:
+            self.store.costs.note_stored(self.run_id, oracle, hits)
+        with self._counting:
+            self.cached_calls += answers
+
+    def count_computed(self, oracle: str, labels: int) -> None:
+        """Count labels that an oracle which computes them was asked for past the store."""
+        self.store.costs.note_computed(self.run_id, oracle, labels)
+        with self._counting:
+            self.paid_calls += labels
+
+    def left(self) -> Money | None:
+        """What is left of the budget; None without one."""
+        budget = self.budget
+        if budget is None:
+            return None
+        booked = self.store.runs.booked(self.run_id)
+        return budget - booked.spent - booked.reserved
+
+    def why_refused(self) -> str:
+        booked, budget = self.store.runs.booked(self.run_id), self.budget or 0
+        allowed = f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)}{booked.per}"
+        used = f"{in_usd(booked.spent, 6)} spent, {in_usd(booked.reserved, 6)} reserved{self._why_scaled()}"
+        return f"{allowed} is used up ({used}): {booked.remedy}"
+
+    def _why_scaled(self) -> str:
+        scale = self.store.runs.overcharge(self.scope)
+        why = f", {scale:.2g} times its bound for every request, because replies were charged above theirs"
+        return why if scale > 1.0 else ""

@@ -1,1 +1,0 @@
-"""Labels of one example that are asked and answered together, many in one row."""
