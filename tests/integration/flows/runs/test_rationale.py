@@ -81,6 +81,7 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
             votes=3,
             budget="1",
             store=str(tmp_path / "store.sqlite"),
+            strategy="adaptive-triple",
             out=str(tmp_path / "run"),
         )
         run_discovery(prepare(chosen), run_id="discovery")
