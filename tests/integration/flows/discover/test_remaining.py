@@ -25,6 +25,7 @@ from models.prices import parse_price
 from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
+from tests.support.fake_openai.mind import read_page
 
 PRICE = "0.15,0.60"
 EXAMPLES = WORKING_SET + 30
@@ -67,8 +68,8 @@ def booked(dataset: Path) -> int:
 
 def labels_asked(server: FakeOpenAI) -> list[tuple[int, int]]:
     """Examples and features of each request for labels."""
-    pages = [body["messages"][1]["content"] for body in server.bodies(CHAT) if len(body["messages"]) > 1]
-    return [(page.count("\nExample"), page.count("Feature ")) for page in pages if page.startswith("Feature ")]
+    pages = [read_page(body["messages"]) for body in server.bodies(CHAT)]
+    return [(len(page.examples), len(page.features)) for page in pages if page.asks_labels]
 
 
 def test_a_working_set_is_compared_and_all_are_labelled_in_whole_rows(server: FakeOpenAI, dataset: Path) -> None:
