@@ -52,6 +52,7 @@ from models.oracle import (
     unlike,
 )
 from models.prices import MAX_PRICE_USD, parse_price, read_prices
+from models.sentences import sentence_closeness
 from models.voting import (
     Ballot,
     Computed,
@@ -61,5 +62,6 @@ from models.voting import (
     Poll,
     SheetWriter,
     computed_ballots,
+    mean_chances,
     stored_ballots,
 )

@@ -45,10 +45,10 @@ from models import (
     Panel,
     connect,
     in_usd,
+    sentence_closeness,
     unlike,
 )
 from models.people import WaitingOracle, recorded_by
-from models.sentences import sentence_closeness
 from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of

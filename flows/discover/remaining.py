@@ -18,9 +18,8 @@ from flows.discover.preparation import Prepared
 from flows.predicting import AskingStopped, Prediction, predict_labels
 from flows.progress import Display
 from flows.settings import Environment
-from models import Answer, Ballot, Feature, Labelled, Oracle, OracleUnavailable, Panel
+from models import Answer, Ballot, Feature, Labelled, Oracle, OracleUnavailable, Panel, mean_chances
 from models.predicted import Cells, groups_of, leanings
-from models.voting import mean_chances
 from sources import Example
 
 AT_ONCE = 8_192  # labels in one task: what is in flight is held in memory

@@ -37,11 +37,11 @@ from models import (
     Verdict,
     computed_ballots,
     connect,
+    mean_chances,
     stored_ballots,
     take_over_probe,
     unlike,
 )
-from models.voting import mean_chances
 from reports.run import LABEL, UnusableCounts
 from sources import (
     Dataset,
