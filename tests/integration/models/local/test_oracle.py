@@ -14,8 +14,9 @@ from PIL import Image
 from discovery.questions import Kind
 from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, Question, Verdict
+from models.prompting.labels import label_form
 from sources.dataset import Example, picture_at
-from tests.support.tiny_models import save_tiny_instruct, save_tiny_llava, save_tiny_mamba
+from tests.support.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava, save_tiny_mamba
 
 RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
 FEATURES = (
@@ -124,11 +125,14 @@ def test_a_model_that_cannot_share_a_prefix_is_asked_plainly(tmp_path: Path, tex
 
 
 def test_many_features_of_one_picture_are_answered_behind_one_look_at_it(llava: Path, pictures: list[Example]) -> None:
-    questions: list[Question] = [Label(feature, pictures[0]) for feature in FEATURES]
-    oracle = oracle_of(llava)
+    """All that comes before the features is computed once: each has only the words behind the picture of its own."""
+    questions = [Label(feature, pictures[0]) for feature in FEATURES]
+    oracle, tokenizer = oracle_of(llava), quiet_transformers().AutoTokenizer.from_pretrained(llava)
     list(oracle.ask(questions))
-    for answer in oracle.ask(questions):
-        assert answer.usage.cached_tokens > answer.usage.input_tokens / 2
+    for answer, question in zip(oracle.ask(questions), questions, strict=True):
+        behind = label_form([question]).messages[-1].parts[-1]
+        own = len(tokenizer(f"{behind}</s><|assistant|>")["input_ids"])
+        assert 0 < answer.usage.input_tokens - answer.usage.cached_tokens <= own
 
 
 def test_pictures_and_texts_can_be_asked_about_in_one_batch(
