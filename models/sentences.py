@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discovery import Closeness
-from models.contrastive import Vectors
-from models.predicted import VectorSource, embedder_of
 from sources import Example
+
+if TYPE_CHECKING:
+    from models.contrastive import Vectors
+    from models.predicted import VectorSource
 
 
 def sentence_closeness() -> Closeness | None:
@@ -23,6 +25,8 @@ def sentence_closeness() -> Closeness | None:
 
     @cache
     def sentences() -> VectorSource:  # only when it is first asked: that takes seconds
+        from models.predicted import embedder_of
+
         return embedder_of(str(package.get_model_path()), [Example("", "", "a name")], None)
 
     @lru_cache(maxsize=4096)

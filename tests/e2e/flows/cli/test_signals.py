@@ -33,9 +33,9 @@ CROWD, SLOW_CROWD = "simulated?latency=0.05&width=4&price=0.001", "simulated?lat
 UNHURRIED = """
 import runpy
 from flows.cli import signals as interruption
-from models import recorded
-assert recorded.DRAIN_SECONDS > 0
-interruption.GRACE_SECONDS = recorded.DRAIN_SECONDS = 600.0
+from models import cached
+assert cached.DRAIN_SECONDS > 0
+interruption.GRACE_SECONDS = cached.DRAIN_SECONDS = 600.0
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
 """
 # The import of a module that does not end.
