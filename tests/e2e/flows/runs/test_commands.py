@@ -278,7 +278,7 @@ def test_the_feature_tree_is_printed_and_exported(folder: Path, capsys: pytest.C
     assert all(name in printed for name in below)
     assert said(capsys, "tree", str(folder), "--dot").startswith("digraph features {")
 
-    said(capsys, "export", str(folder), "--to", "tree-json,tree-dot")
+    said(capsys, "export", str(folder), "--to", "tree-json,tree-dot", "--with", "doubtful")
     exported = json.loads((folder / "export" / "tree.json").read_text(encoding="utf-8"))
     assert exported == json.loads(said(capsys, "tree", str(folder), "--json"))
     assert (folder / "export" / "tree.dot").read_text(encoding="utf-8") == said(capsys, "tree", str(folder), "--dot")
