@@ -154,7 +154,7 @@ class EnrichSummary(BaseModel):
         if self.message:
             lines.append(self.message)
         if self.unknown_calls:
-            sent = f"{plural(self.unknown_calls, 'question')} sent and never answered"
+            sent = f"{plural(self.unknown_calls, 'request')} sent and never answered"
             lines.append(f"{sent}: at most {in_usd(micro_of(self.unknown_usd), at_most=True)}")
         paid = f"{plural(self.paid_calls, 'question')} asked, {self.cached_calls:,} from the store"
         return [*lines, f"{paid}, {in_usd(micro_of(self.cost_usd))}"]

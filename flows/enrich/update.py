@@ -60,7 +60,7 @@ class Changes:
     paid_calls: int = 0
     cached_calls: int = 0
     cost: Money = 0
-    unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
+    unknown_calls: int = 0  # requests sent and never answered: the provider may or may not have charged them
     unknown: Money = 0  # the most that those may have cost
     remarks: list[str] = field(default_factory=list)  # on how the data set was read
     unusable: UnusableCounts = field(default_factory=UnusableCounts)
