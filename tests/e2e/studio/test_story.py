@@ -289,6 +289,7 @@ def asked_twice(server: LifelikeServer) -> int:
     return sum(count - 1 for text, count in bodies.items() if "Say hello." not in text)
 
 
+@pytest.mark.slow
 def test_a_discovery_is_started_steered_and_exported(
     world: World, tmp_path: Path, chromium: Browser, discoveries: Discoveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:

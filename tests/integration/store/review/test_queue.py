@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from store import Store, StoreError
+from store import Store, StoreError, text_key
 from store.review import Queue
 from store.review.items import ReviewQuestion, items
 from store.review.leases import LeasedQuestion, LeaseTerms
@@ -156,16 +156,16 @@ def test_after_its_deadline_nobody_is_asked(store: Store, clock: Clock) -> None:
 
 def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) -> None:
     begin(store)
-    pay(store, ["key of the vote"])
+    pay(store, [["key of the vote"]])
     queue, ask = store.queue, label(1)
     queue.items.enqueue([ask])
     ann, bob = person(queue, "ann"), person(queue, "bob")
     give_all(queue, ann, queue.leases.next_page(ann, SMALL))
     (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
-    queue.items.note_keys({vote.id: "key of the vote"})
+    queue.items.note_keys({vote.id: text_key("key of the vote")})
     spent = store.runs.spent(SCOPE)
     assert queue.withdrawals.withdraw(ann).answers == 1
-    assert store.requests.answers(["key of the vote"]) == {}
+    assert store.requests.answers([text_key("key of the vote")]) == {}
     assert store.runs.spent(SCOPE) == spent
     assert store.check.problems() == []
     assert queue.leases.next_page(ann, SMALL) == []
