@@ -62,6 +62,8 @@ def test_every_setting_has_a_field_with_its_words_and_its_default(site: StudioSi
             assert f'name="{name}"' in page
     page = owner.get("/start/discover").text
     assert 'name="votes" value="1"' in page
+    assert 'name="queries" value=""' in page  # who answers decides: its words tell how many
+    assert "comparisons to ask at most (default: 35; with auto" in page
     assert '<option value="adaptive-triple">' in page
 
 

@@ -164,6 +164,7 @@ def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) 
     (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
     queue.items.note_keys({vote.id: text_key("key of the vote")})
     spent = store.runs.spent(SCOPE)
+    assert list(store.requests.answers([text_key("key of the vote")])) == [text_key("key of the vote")]
     assert queue.withdrawals.withdraw(ann).answers == 1
     assert store.requests.answers([text_key("key of the vote")]) == {}
     assert store.runs.spent(SCOPE) == spent
