@@ -298,7 +298,7 @@ class Session:
             delivery.emit(bill.unanswered(self.by))
 
     def first_ask(self, question: Question) -> int:
-        """Of a question that an earlier run has asked in vain, the forms of then come before."""
+        """Of a question that an earlier run asked without a usable answer: the forms it used are not used again."""
         return self.config.asks if question in self.anew else 0
 
     async def messages(self, messages: Sequence[Message], format: PartFormat) -> list[dict[str, Any]]:

@@ -226,7 +226,7 @@ class RunSummary(JsonPart):
         if self.settings["strategy"] == "auto" and self.repeated_names > max(MOST_REPEATED * named, FEW_REPEATED):
             notices.append(
                 f"{self.repeated_names:,} of {named:,} names that came back were known already: the oracle does not "
-                "heed the list of known features: take --strategy adaptive-triple, which needs no list"
+                "follow the list of known features: take --strategy adaptive-triple, which needs no list"
             )
         if (escalated := asked.get("escalated")) and (labels := asked.get("labels")):
             notices.append(f"people decided {escalated:,} of {labels:,} labels, because the labeller was in doubt")
