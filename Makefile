@@ -14,7 +14,7 @@ help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 discover: .venv/.run ## discover features of the shipped faces
-	$(BIN)/python -m flows discover datasets/faces --oracle contrastive $(ARGS)
+	$(BIN)/twothirds discover datasets/faces --oracle contrastive $(ARGS)
 
 test: .venv/.dev ## everything CI runs, about 9 minutes on two cores
 	tests/install_chromium.sh
@@ -35,7 +35,7 @@ lint: .venv/.dev ## ruff and import-linter
 	$(BIN)/lint-imports --no-logo
 
 types: .venv/.dev ## mypy, strict
-	$(BIN)/mypy .
+	$(BIN)/mypy twothirds tests benchmarks supply datasets docs
 
 replicate: .venv/.run ## the paper's claims, tables and figures, into docs/replication
 	$(BIN)/python -m benchmarks.paper $(ARGS)
@@ -62,8 +62,10 @@ licences: .venv/.run ## licences.md, for a release: under which licences the ins
 	test -x $(BIN)/python || $$(command -v $(PYTHON) || command -v python3) -m venv .venv
 	@echo 'installing what supply/run.lock names into .venv (a few minutes, once)'
 	supply/install.sh $(BIN)/python run
+	ln -sfn "$(CURDIR)/twothirds" "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/twothirds"
+	install -m 755 supply/twothirds $(BIN)/twothirds
 	$(BIN)/python -m compileall -q -x '\.venv' . # where Python may not write bytecode, each start would compile anew
-	$(BIN)/python -m flows.prefect_api.new_database # with which servers begin, for it takes a while
+	$(BIN)/python -m twothirds.flows.prefect_api.new_database # with which servers begin, for it takes a while
 	touch $@
 
 .venv/.dev: supply/dev.lock .venv/.run

@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.machine import ROOT
 from benchmarks.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
-from discovery.questions import UNKNOWN
-from discovery.simulation.crowds import Matrix
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.discovery.simulation.crowds import Matrix
 
 SHIPPED = [ROOT / "datasets" / "zoo" / "truth.csv", ROOT / "datasets" / "faces" / "truth.csv"]
 

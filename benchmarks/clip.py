@@ -39,10 +39,10 @@ from benchmarks.data import PAID_CROWD, feature_list
 from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, RealModel, Table
 from benchmarks.stamps import Stamp, Truth, folders_of, has_truth, having, read_stamps, write_stamps
-from models.contrastive import ContrastiveOracle
-from models.oracle import Feature
-from reports import Run
-from sources import load_dataset
+from twothirds.models.contrastive import ContrastiveOracle
+from twothirds.models.oracle import Feature
+from twothirds.reports import Run
+from twothirds.sources import load_dataset
 
 PARTS = ROOT / ".venv" / "clip"
 MODEL = "CLIP ViT-B/16: image tower (int8 ONNX), 171 names"
@@ -132,7 +132,7 @@ class Workplace:
     def seconds_of(self, command: str, *words: str) -> float:
         """What a command of a new user takes."""
         homes = {f"XDG_{name}_HOME": str(self.folder / name.lower()) for name in ("DATA", "STATE", "CACHE")}
-        line = [sys.executable, "-m", "flows", command, str(self.folder / "stamps"), *words, "--yes"]
+        line = [sys.executable, "-m", "twothirds", command, str(self.folder / "stamps"), *words, "--yes"]
         started = time.monotonic()
         done = subprocess.run(line, check=False, capture_output=True, text=True, cwd=ROOT, env=os.environ | homes)
         if done.returncode:

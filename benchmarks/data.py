@@ -13,7 +13,7 @@ from PIL import Image
 from benchmarks.faces_model.draw import png
 from benchmarks.faces_model.face import Face, sample
 from benchmarks.faces_model.truth import ATTRIBUTES, visible
-from models.oracle import Feature
+from twothirds.models.oracle import Feature
 
 SIDE = 160
 PAID_CROWD = "simulated?price=0.000001"  # answers at once; the labels of a free one would be computed, and not kept

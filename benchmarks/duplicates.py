@@ -21,14 +21,14 @@ from unittest import mock
 from benchmarks.cases import add_matrices, at_least_one, read_matrix
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
-from discovery.statistics import wilson
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from reports import Run
-from sources import load_dataset
 from tests.support.fake_openai import Failings, LifelikeServer
 from tests.support.fake_openai.lifelike import LifelikeModel, meaning_of
+from twothirds.discovery.statistics import wilson
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports import Run
+from twothirds.sources import load_dataset
 
 MOST_REPEATED, MOST_MISTAKEN = 1 / 30, 0.01
 QUICK = {"seeds": 1, "queries": 8}

@@ -39,10 +39,10 @@ from benchmarks.data import PAID_CROWD, traits, write_faces, write_plain_texts, 
 from benchmarks.machine import alone, tell
 from benchmarks.results import Cell, Table, rounded
 from benchmarks.store import FEATURES, MAX_EXPONENT, NEGLIGIBLE, Database, databases, paid_enrichment
-from flows.enrich.batches import Batch, BatchFuture, Labeller
-from flows.enrich.flow import enrich_with
-from flows.enrich.runners import local_submit
-from reports.enrichment import Column, LabelTable, TableSchema, read_table, write_table
+from twothirds.flows.enrich.batches import Batch, BatchFuture, Labeller
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.runners import local_submit
+from twothirds.reports.enrichment import Column, LabelTable, TableSchema, read_table, write_table
 
 MEASURES = ("local", "nights", "first", "cluster")
 RUNNERS = ("threads", "dask", "ray")
@@ -121,7 +121,7 @@ def by_enrich(folder: Path, number: int) -> tuple[float, float]:
     own.mkdir()
     options = ["--features", str(folder / "features.csv"), "--oracle", "contrastive", "--out", str(own / "out")]
     kept = {name: str(own / name) for name in HOMES}
-    command = [sys.executable, "-m", "flows"]
+    command = [sys.executable, "-m", "twothirds"]
     try:
         return timed([*command, "enrich", str(folder / "faces"), *options], kept)
     finally:  # else the server waits for the next run
@@ -285,7 +285,16 @@ def on_cluster(folder: Path, pictures: int, runner: str) -> tuple[list[Cell], pd
     own.mkdir()
     kept = {name: str(own / name) for name in HOMES}
     kept |= {"TWOTHIRDS_SERVER_MINUTES": "0.05", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    command = [sys.executable, "-m", "flows", "enrich", str(folder / "pictures.csv"), "--oracle", PAID_CROWD, "--yes"]
+    command = [
+        sys.executable,
+        "-m",
+        "twothirds",
+        "enrich",
+        str(folder / "pictures.csv"),
+        "--oracle",
+        PAID_CROWD,
+        "--yes",
+    ]
     command += ["--features", "; ".join(traits(CLUSTER_FEATURES)), "--out", str(own / "out")]
     command += ["--runner", runner, "--workers", str(WORKERS)]
     seconds, used = timed(command, kept)

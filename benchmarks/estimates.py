@@ -24,18 +24,18 @@ from uuid import uuid4
 from benchmarks.cases import at_least_one
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import price_of
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.forecast import forecast_enrichment
-from flows.enrich.settings import EnrichSettings
-from flows.estimate import LIKELY, Estimate
-from models.oracle import MICRO
-from models.prices import Price
-from sources import load_dataset, open_image
 from tests.support.fake_openai import Abilities, Failings, LifelikeServer
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import price_of
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.forecast import forecast_enrichment
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.estimate import LIKELY, Estimate
+from twothirds.models.oracle import MICRO
+from twothirds.models.prices import Price
+from twothirds.sources import load_dataset, open_image
 
 FACES, ZOO = "datasets/faces", "datasets/zoo"
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))

@@ -21,18 +21,18 @@ from typing import Any
 
 from benchmarks.machine import tell
 from benchmarks.results import Table
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.bounds import Bounds
-from models.openai.config import OpenAIConfig
-from models.openai.label_groups import Grouping
-from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Abilities
-from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
-from models.prices import Price
-from models.prompting.labels import label_form
-from sources.dataset import Example
-from store import Store
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.label_groups import Grouping
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
+from twothirds.models.prices import Price
+from twothirds.models.prompting.labels import label_form
+from twothirds.sources.dataset import Example
+from twothirds.store import Store
 
 TARGET = 0.9  # of the bare loop
 QUICK = {"labels": 200, "rounds": 1}

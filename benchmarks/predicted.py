@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 from benchmarks.data import common_columns, draw_faces, feature_list, write_telling_texts
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
-from discovery import UNKNOWN
-from discovery.statistics import Promise
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import EnrichSummary
-from models.predicted import LabelPool, embedder_of, label_pool, random_order
-from models.prices import parse_price
-from sources import Example, load_dataset
 from tests.support.fake_openai import Failings, LifelikeServer
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import Promise
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.models.predicted import LabelPool, embedder_of, label_pool, random_order
+from twothirds.models.prices import parse_price
+from twothirds.sources import Example, load_dataset
 
 PRICE = "0.15,0.60,0.075"  # gpt-4o-mini's
 FEATURES = 33

@@ -27,18 +27,18 @@ from benchmarks.cases import at_least_one
 from benchmarks.data import common_columns, draw_faces, feature_list, write_texts
 from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, Table
-from discovery import Kind
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from models.openai import OpenAIConfig, OpenAIOracle
-from models.openai.config import Sheet
-from models.oracle import Compare
-from models.prices import parse_price
-from sources import load_dataset
 from tests.support.fake_openai import LifelikeServer
+from twothirds.discovery import Kind
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.openai import OpenAIConfig, OpenAIOracle
+from twothirds.models.openai.config import Sheet
+from twothirds.models.oracle import Compare
+from twothirds.models.prices import parse_price
+from twothirds.sources import load_dataset
 
 PRICE = "0.15,0.60,0.075"  # gpt-4o-mini's
 FEATURES = 33

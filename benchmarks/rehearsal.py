@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
-from discovery.questions import Comparison, Labels, Strategy
-from discovery.simulation.crowds import Crowd, Matrix
+from twothirds.discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
+from twothirds.discovery.questions import Comparison, Labels, Strategy
+from twothirds.discovery.simulation.crowds import Crowd, Matrix
 
 
 @dataclass

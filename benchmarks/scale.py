@@ -10,11 +10,11 @@ import argparse
 
 from benchmarks.machine import ROOT
 from benchmarks.results import Table
-from models.openai.bounds import Bounds
-from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.probe import Abilities
-from models.oracle import MICRO, NOTHING_MEASURED, Feature, Label
-from sources.load import load_dataset
+from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.config import DECISIONS_LIMIT, OpenAIConfig
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import MICRO, NOTHING_MEASURED, Feature, Label
+from twothirds.sources.load import load_dataset
 
 MODELS = ("gpt-4o-mini", "gpt-4.1-mini", "gpt-4.1-nano")
 SAMPLE_PICTURES = 4  # whose cost is forecast; all of a data set cost about the same

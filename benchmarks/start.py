@@ -17,9 +17,9 @@ from statistics import median
 
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
-from models.prices import parse_price
-from sources import load_dataset
 from tests.support.fake_openai import Failings, LifelikeServer
+from twothirds.models.prices import parse_price
+from twothirds.sources import load_dataset
 
 FACES = "datasets/faces"
 QUICK = {"rounds": 1}
@@ -37,7 +37,7 @@ class Folders:
             self._environment[name] = str(home / name.lower())
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "flows", *words]
+        command = [sys.executable, "-m", "twothirds", *words]
         quiet = subprocess.DEVNULL
         return subprocess.Popen(command, env=self._environment, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
 

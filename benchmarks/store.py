@@ -38,17 +38,17 @@ from sqlalchemy import text
 from benchmarks.data import PAID_CROWD, traits, write_plain_texts, write_traits
 from benchmarks.machine import alone, tell
 from benchmarks.results import Cell, Table, rounded
-from flows.cli.store_check import check
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.progress import Display
-from models import Answer, Feature, Label, OracleIdentity, Verdict
-from models.cached import CLAIMED_AT_ONCE, OpenRequest
-from models.keys import QuestionKeys
-from models.oracle import Usage
-from sources import Example
-from sources.dataset import digest_of_content
-from store import Granted, Respondent, Store, Wanted, back_up, new_owner, sqlite_file
+from twothirds.flows.cli.store_check import check
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.progress import Display
+from twothirds.models import Answer, Feature, Label, OracleIdentity, Verdict
+from twothirds.models.cached import CLAIMED_AT_ONCE, OpenRequest
+from twothirds.models.keys import QuestionKeys
+from twothirds.models.oracle import Usage
+from twothirds.sources import Example
+from twothirds.sources.dataset import digest_of_content
+from twothirds.store import Granted, Respondent, Store, Wanted, back_up, new_owner, sqlite_file
 
 MEASURES = ("paid", "growth", "resume", "backup")
 QUICK = {"labels": 20_000, "processes": [1, 2], "answers": [2_000, 20_000], "examples": 1_000}

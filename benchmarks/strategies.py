@@ -19,8 +19,8 @@ from benchmarks.cases import SHIPPED, Case, add_matrices, at_least_one, made_up,
 from benchmarks.machine import tell
 from benchmarks.rehearsal import rehearse
 from benchmarks.results import Table, mean_of, rounded
-from discovery.metrics import interesting_and_distinct
-from discovery.strategies import make_strategy
+from twothirds.discovery.metrics import interesting_and_distinct
+from twothirds.discovery.strategies import make_strategy
 
 STRATEGIES = ["auto", "adaptive-triple", "adaptive-pair", "random-triple", "tagging"]
 SHORT, LONG = 35, 100  # questions

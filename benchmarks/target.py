@@ -17,11 +17,11 @@ from benchmarks.cases import SHIPPED, Case, add_matrices, at_least_one, of_matri
 from benchmarks.machine import tell
 from benchmarks.rehearsal import rehearse
 from benchmarks.results import Table, mean_of
-from discovery.simulation.crowds import Matrix
-from discovery.statistics import fit_ridge
-from discovery.strategies import Targeted, make_strategy, target_outputs
-from reports.analysis.held_out import score_held_out
-from reports.analysis.prediction import Target, ranking_score
+from twothirds.discovery.simulation.crowds import Matrix
+from twothirds.discovery.statistics import fit_ridge
+from twothirds.discovery.strategies import Targeted, make_strategy, target_outputs
+from twothirds.reports.analysis.held_out import score_held_out
+from twothirds.reports.analysis.prediction import Target, ranking_score
 
 ATTRIBUTES = (1, 3, 5)
 NOISE = 0.1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.simulation.crowds import Crowd, Matrix, WeightedCrowd, make_crowd
+from twothirds.discovery.simulation.crowds import Crowd, Matrix, WeightedCrowd, make_crowd
 
 Parents = tuple[int, ...]  # of each feature of a tree the feature right above it, or ROOT
 ROOT = -1

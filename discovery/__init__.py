@@ -1,6 +1,6 @@
 """The algorithm: pure Python and numpy, no I/O, no Prefect."""
 
-from discovery.duplicates import (
+from twothirds.discovery.duplicates import (
     NOTHING_SEEN,
     SAME_FROM,
     SAME_LABELS,
@@ -17,7 +17,7 @@ from discovery.duplicates import (
     normalised,
     same_name,
 )
-from discovery.metrics import (
+from twothirds.discovery.metrics import (
     DIFFERENCE,
     LabelMatrix,
     g,
@@ -26,7 +26,7 @@ from discovery.metrics import (
     matches_with_truth,
     none_bound,
 )
-from discovery.questions import (
+from twothirds.discovery.questions import (
     UNKNOWN,
     Comparison,
     HearsAnswers,
@@ -39,5 +39,5 @@ from discovery.questions import (
     possible_counts,
     valid_columns,
 )
-from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
-from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask
+from twothirds.discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
+from twothirds.discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

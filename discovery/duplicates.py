@@ -25,8 +25,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.metrics import LabelMatrix
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.metrics import LabelMatrix
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 Closeness = Callable[[str, str], float]  # of two names' meanings: 1 for the same words, about 0 for unrelated ones
 

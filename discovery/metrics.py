@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 LabelMatrix = NDArray[np.int8]  # features × examples
 PATTERN_PAIRS_AT_ONCE = 1 << 22  # compared

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discovery.metrics import LabelMatrix
+from twothirds.discovery.metrics import LabelMatrix
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 Examples = tuple[int, ...]
 Sets = NDArray[np.int32]  # one row per example of a set, one column per set: row numbers, ascending in each column

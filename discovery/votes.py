@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 Counts = NDArray[np.int64]
 

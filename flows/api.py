@@ -1,6 +1,6 @@
 """Everything that the command line does with data sets and runs, for Python and notebooks.
 
-    from flows.api import Run, discover, estimate, export
+    from twothirds.flows.api import Run, discover, estimate, export
 
     print(estimate(discover, "datasets/faces", oracle="openai:gpt-4o-mini"))
     run = discover("datasets/faces", oracle="contrastive")
@@ -19,23 +19,23 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from discovery import as_text
-from flows import runs
-from flows.compare.settings import CompareSettings
-from flows.discover.flow import discover
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.errors import UsageError
-from flows.prefect_api.connection import starting_prefect
-from flows.progress import display_for_python
-from flows.settings import open_store, shows_settings
-from reports import Run
-from reports.page import Page
+from twothirds.discovery import as_text
+from twothirds.flows import runs
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.flow import discover
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.prefect_api.connection import starting_prefect
+from twothirds.flows.progress import display_for_python
+from twothirds.flows.settings import open_store, shows_settings
+from twothirds.reports import Run
+from twothirds.reports.page import Page
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from flows.estimate import Estimate
+    from twothirds.flows.estimate import Estimate
 
 __all__ = [
     "Run",
@@ -59,10 +59,10 @@ __all__ = [
 def compare(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any]:
     """Ask several oracles the same questions: `compare("datasets/faces", oracles=["contrastive", "simulated"])` returns
     what comparison.json holds. What costs money needs a `budget`, or `yes`."""
-    from flows.compare.flow import run_flow
-    from flows.compare.forecast import forecast_comparison
-    from flows.compare.preparation import prepare_comparison
-    from flows.estimate import agreed_in_python
+    from twothirds.flows.compare.flow import run_flow
+    from twothirds.flows.compare.forecast import forecast_comparison
+    from twothirds.flows.compare.preparation import prepare_comparison
+    from twothirds.flows.estimate import agreed_in_python
 
     chosen, display = CompareSettings(dataset=dataset, **settings), display_for_python()
     prepared = prepare_comparison(chosen, display)
@@ -79,10 +79,10 @@ def compare(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, An
 def enrich(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any]:
     """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary. What
     costs money needs a `budget`, or `yes`."""
-    from flows.enrich.checks import check, check_oracles
-    from flows.enrich.flow import run_flow
-    from flows.enrich.forecast import forecast_enrichment
-    from flows.estimate import agreed_in_python
+    from twothirds.flows.enrich.checks import check, check_oracles
+    from twothirds.flows.enrich.flow import run_flow
+    from twothirds.flows.enrich.forecast import forecast_enrichment
+    from twothirds.flows.estimate import agreed_in_python
 
     chosen, display = EnrichSettings(dataset=dataset, **settings), display_for_python()
     with starting_prefect():
@@ -104,10 +104,10 @@ def rediscover(dataset: Any, *, yes: bool = False, **settings: Any) -> pd.DataFr
     `budget`, or `yes`."""
     import pandas as pd
 
-    from flows.enrich.checks import check_oracles
-    from flows.enrich.forecast import forecast_rediscovery
-    from flows.enrich.rediscover import run_rediscover_flow
-    from flows.estimate import agreed_in_python
+    from twothirds.flows.enrich.checks import check_oracles
+    from twothirds.flows.enrich.forecast import forecast_rediscovery
+    from twothirds.flows.enrich.rediscover import run_rediscover_flow
+    from twothirds.flows.estimate import agreed_in_python
 
     chosen, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
     check_oracles(chosen, display)
@@ -126,11 +126,11 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Esti
     oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare, report or rationale, and
     `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives
     them in USD."""
-    from flows.compare.forecast import forecast_comparison
-    from flows.compare.preparation import prepare_comparison
-    from flows.discover.forecast import forecast_discovery
-    from flows.discover.preparation import prepare
-    from flows.enrich.forecast import forecast_enrichment, forecast_rediscovery
+    from twothirds.flows.compare.forecast import forecast_comparison
+    from twothirds.flows.compare.preparation import prepare_comparison
+    from twothirds.flows.discover.forecast import forecast_discovery
+    from twothirds.flows.discover.preparation import prepare
+    from twothirds.flows.enrich.forecast import forecast_enrichment, forecast_rediscovery
 
     display = display_for_python()
     if command is report:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from flows.estimate import Estimate
-from reports import Run as Run
-from reports.page import Page
+from twothirds.flows.estimate import Estimate
+from twothirds.reports import Run as Run
+from twothirds.reports.page import Page
 
 Data = str | Path | pd.DataFrame | Any  # an Arrow table or a HuggingFace Dataset too
 

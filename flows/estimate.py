@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Comparison, Kind, votes_to_ask
-from discovery.statistics import Promise
-from flows.errors import UsageError
-from flows.oracle_specs import may_cost
-from flows.progress import Display
-from models import (
+from twothirds.discovery import Comparison, Kind, votes_to_ask
+from twothirds.discovery.statistics import Promise
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import may_cost
+from twothirds.flows.progress import Display
+from twothirds.models import (
     MICRO,
     NOTHING_MEASURED,
     Compare,
@@ -37,12 +37,12 @@ from models import (
     in_usd,
     reserved_at_once,
 )
-from models.people import MixedCrowd
-from models.predicted import asked_in_full, groups_of
-from sources import Example
+from twothirds.models.people import MixedCrowd
+from twothirds.models.predicted import asked_in_full, groups_of
+from twothirds.sources import Example
 
 if TYPE_CHECKING:
-    from store import Store
+    from twothirds.store import Store
 
 SAMPLE = 120  # examples whose questions are priced, of those that are compared and of the others
 AT_ONCE = 8_192  # labels
@@ -141,7 +141,7 @@ class Estimate:
 
     @property
     def time_left(self) -> str:
-        from reports.drawing import duration
+        from twothirds.reports.drawing import duration
 
         return duration(self.seconds * max(0.0, 1 - self.stored / max(self.questions, 1)))
 

@@ -9,8 +9,8 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, quote, unquote
 
-from models import OracleError
-from sources import is_secret_name, secret_of
+from twothirds.models import OracleError
+from twothirds.sources import is_secret_name, secret_of
 
 MAX_SPEC_CHARS = 10_000
 NOT_DECIDING = {
@@ -155,14 +155,18 @@ KINDS = {
         "contrastive[:MODEL]",
         "a CLIP or SigLIP model, or the image tower of a CLIP as an ONNX file; without a name the one that ships, "
         "which knows drawn faces only",
-        "flows.oracles:_ContrastiveParameters",
+        "twothirds.flows.oracles:_ContrastiveParameters",
     ),
-    "vlm": OracleKind("vlm:MODEL", "a vision-language model on this machine", "models.local.oracle:LocalVlmConfig"),
-    "openai": OracleKind("openai:MODEL", "a server that speaks OpenAI's API", "models.openai.config:OpenAIConfig"),
+    "vlm": OracleKind(
+        "vlm:MODEL", "a vision-language model on this machine", "twothirds.models.local.oracle:LocalVlmConfig"
+    ),
+    "openai": OracleKind(
+        "openai:MODEL", "a server that speaks OpenAI's API", "twothirds.models.openai.config:OpenAIConfig"
+    ),
     "human": OracleKind(
         "human[:QUEUE]",
-        "people, on the page of `python -m flows review`",
-        "models.people.human:HumanTerms",
+        "people, on the page of `twothirds review`",
+        "twothirds.models.people.human:HumanTerms",
         (_PRICE, ParameterDoc("hourly", "USD", "0", "USD per hour of work")),
     ),
     "recorded": OracleKind(
@@ -173,7 +177,7 @@ KINDS = {
     "simulated": OracleKind(
         "simulated[:CROWD]",
         "a simulated crowd that knows truth.csv",
-        "models.people.simulated:Behaviour",
+        "twothirds.models.people.simulated:Behaviour",
         (_PRICE, ParameterDoc("seed", "int", "--seed", "seed of the crowd")),
     ),
 }

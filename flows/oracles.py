@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from flows.oracle_specs import OracleSpec, shown
-from flows.settings import OPENAI_SERVER, Environment, micro, parse_usd
-from models import MAX_PRICE_USD, Money, Oracle, OracleError
+from twothirds.flows.oracle_specs import OracleSpec, shown
+from twothirds.flows.settings import OPENAI_SERVER, Environment, micro, parse_usd
+from twothirds.models import MAX_PRICE_USD, Money, Oracle, OracleError
 
 if TYPE_CHECKING:
-    from sources import Dataset
-    from store import Job, Store
+    from twothirds.sources import Dataset
+    from twothirds.store import Job, Store
 
 
 Config = TypeVar("Config")
@@ -83,8 +83,8 @@ def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
 
 
 def _simulated(spec: BuildContext) -> Oracle:
-    from discovery.simulation import CROWDS
-    from models.people import Behaviour, FreeCrowd, SimulatedOracle
+    from twothirds.discovery.simulation import CROWDS
+    from twothirds.models.people import Behaviour, FreeCrowd, SimulatedOracle
 
     truth = spec.dataset.truth
     if truth is None:
@@ -132,7 +132,7 @@ class _ContrastiveParameters:
 
 
 def _contrastive(spec: BuildContext) -> Oracle:
-    from models.contrastive import ContrastiveOracle
+    from twothirds.models.contrastive import ContrastiveOracle
 
     chosen = spec.config(_ContrastiveParameters, {})
     words: Path | list[str] | None = None
@@ -152,8 +152,8 @@ def _contrastive(spec: BuildContext) -> Oracle:
 
 
 def _openai(spec: BuildContext) -> Oracle:
-    from models import parse_price, read_prices
-    from models.openai import OpenAIConfig, OpenAIOracle, Remembered
+    from twothirds.models import parse_price, read_prices
+    from twothirds.models.openai import OpenAIConfig, OpenAIOracle, Remembered
 
     environment = spec.environment
     url = spec.parameters.get("base_url") or environment.openai_base_url
@@ -169,7 +169,7 @@ def _openai(spec: BuildContext) -> Oracle:
 
 
 def _vlm(spec: BuildContext) -> Oracle:
-    from models.local import LocalVlmConfig, LocalVlmOracle
+    from twothirds.models.local import LocalVlmConfig, LocalVlmOracle
 
     if not spec.model:
         raise OracleError("oracle 'vlm' names no model: say which, as in vlm:PATH_OR_HUB_ID")
@@ -177,7 +177,7 @@ def _vlm(spec: BuildContext) -> Oracle:
 
 
 def _human(spec: BuildContext) -> Oracle:
-    from models.people import HumanOracle, HumanTerms
+    from twothirds.models.people import HumanOracle, HumanTerms
 
     if spec.store is None:
         raise OracleError(f"oracle {spec.text!r} needs a store in which questions can wait for people")
@@ -186,8 +186,8 @@ def _human(spec: BuildContext) -> Oracle:
 
 
 def _recorded(spec: BuildContext) -> Oracle:
-    from models.people import RecordedVotes
-    from reports.run import restore
+    from twothirds.models.people import RecordedVotes
+    from twothirds.reports.run import restore
 
     if not spec.model:
         raise OracleError("oracle 'recorded' names no file: say which, as in recorded:votes.csv")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from flows.settings import PredictingSettings
-from models import Feature, OracleError
-from models.predicted import (
+from twothirds.discovery import UNKNOWN
+from twothirds.flows.settings import PredictingSettings
+from twothirds.models import Feature, OracleError
+from twothirds.models.predicted import (
     Ask,
     Classifiers,
     LabelPool,
@@ -27,7 +27,7 @@ from models.predicted import (
     may_predict,
     random_order,
 )
-from sources import Example
+from twothirds.sources import Example
 
 State = dict[str, NDArray[Any]]  # what is kept of classifiers and of what they need to describe an example
 FirstAnswers = Callable[[], NDArray[np.float32]]  # which way a cheaper model leans, of all cells

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from models import LATENCIES, AnswersPending, Money, Oracle, OracleError, RunLedger, TellsTraffic, in_usd
-from sources import printable
+from twothirds.models import LATENCIES, AnswersPending, Money, Oracle, OracleError, RunLedger, TellsTraffic, in_usd
+from twothirds.sources import printable
 
 if TYPE_CHECKING:
-    from store import ActiveRun, Job, RunState, Store, Totals
+    from twothirds.store import ActiveRun, Job, RunState, Store, Totals
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def watched(
     over, context = threading.Event(), copy_context()  # by which log lines find Prefect's server
 
     def look() -> None:
-        from store import StoreError
+        from twothirds.store import StoreError
 
         answers, still, began, shown = 0, 0, time.monotonic(), display.shown
         while not over.wait(BEAT_SECONDS):
@@ -101,7 +101,7 @@ def watched(
 
 def _speed(now: Totals, seconds: float, expected: Callable[[], int]) -> str:
     """How many answers come in a minute, and when the last one will."""
-    from reports.drawing import duration
+    from twothirds.reports.drawing import duration
 
     rate, left = now.paid_calls / seconds, expected() - now.paid_calls - now.cached_calls
     end = f", about {duration(left / rate)} left" if rate and left > 0 else ""

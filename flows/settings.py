@@ -21,16 +21,25 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, mo
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from discovery.statistics import Promise
-from flows import APP
-from flows.errors import UsageError
-from flows.oracle_specs import secret_in, with_brief
-from flows.progress import SILENT, Display
-from models import MICRO, Money, ServerAway, digest_of, in_usd
-from sources import Columns, RemoteFolder, Unreadable, has_store_password, keep_frame, name_of, secret_forms, secret_of
+from twothirds.discovery.statistics import Promise
+from twothirds.flows import APP
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import secret_in, with_brief
+from twothirds.flows.progress import SILENT, Display
+from twothirds.models import MICRO, Money, ServerAway, digest_of, in_usd
+from twothirds.sources import (
+    Columns,
+    RemoteFolder,
+    Unreadable,
+    has_store_password,
+    keep_frame,
+    name_of,
+    secret_forms,
+    secret_of,
+)
 
 if TYPE_CHECKING:
-    from store import Job, Store
+    from twothirds.store import Job, Store
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 MAX_USD = 10**12
@@ -250,7 +259,7 @@ class NightlySettings(OracleSettings):
     @property
     def job(self) -> Job:
         """The same for every run with the same output."""
-        from store import Job
+        from twothirds.store import Job
 
         return Job(self.output if "://" in self.output else str(Path(self.output).resolve()), self.per)
 
@@ -316,7 +325,7 @@ def default_store() -> str:
 
 def open_store(url: str | None, display: Display = SILENT) -> Store:
     """The store of the settings; `display` says what is waited for."""
-    from store import Store
+    from twothirds.store import Store
 
     store = Store.open(url or default_store(), say=display.say)
     if store.is_incomplete:

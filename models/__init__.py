@@ -1,9 +1,9 @@
-"""Oracles, all behind `models.oracle`: a folder for each kind of model or people, and what they share."""
+"""Oracles, all behind `twothirds.models.oracle`: a folder for each kind of model or people, and what they share."""
 
-from models.cached import CachedOracle, reserved_at_once, take_over_probe
-from models.keys import QuestionKeys, stored_key
-from models.ledger import RunLedger
-from models.oracle import (
+from twothirds.models.cached import CachedOracle, reserved_at_once, take_over_probe
+from twothirds.models.keys import QuestionKeys, stored_key
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import (
     LATENCIES,
     MICRO,
     MOST_EXEMPLARS,
@@ -51,9 +51,9 @@ from models.oracle import (
     rows_save,
     unlike,
 )
-from models.prices import MAX_PRICE_USD, parse_price, read_prices
-from models.sentences import sentence_closeness
-from models.voting import (
+from twothirds.models.prices import MAX_PRICE_USD, parse_price, read_prices
+from twothirds.models.sentences import sentence_closeness
+from twothirds.models.voting import (
     Ballot,
     Computed,
     Elicited,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from models.keys import QuestionKeys
-from models.ledger import RunLedger
-from models.oracle import (
+from twothirds.models.keys import QuestionKeys
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import (
     UNUSABLE,
     USABLE,
     Answer,
@@ -34,10 +34,10 @@ from models.oracle import (
     Question,
     TellsRequests,
 )
-from models.stopping import stopping
+from twothirds.models.stopping import stopping
 
 if TYPE_CHECKING:
-    from store import Claimed, Granted, Reply, RunRow, Store, StoredAnswer, Wanted
+    from twothirds.store import Claimed, Granted, Reply, RunRow, Store, StoredAnswer, Wanted
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
@@ -76,7 +76,7 @@ class OpenRequest:
 
     def reply(self, *, closes: bool = False) -> Reply:
         """All that is known of it."""
-        from store import Reply
+        from twothirds.store import Reply
 
         position_of = {key: position for position, key in enumerate(self.keys)}
         answers = [(position_of[key], answer) for key, answer in self.answers.items()]
@@ -111,7 +111,7 @@ class PaidBatch:
     `_open` holds what is claimed and not committed. An interrupted batch commits what arrives within DRAIN_SECONDS."""
 
     def __init__(self, cached: CachedOracle, questions: dict[str, Question], unusable: Collection[str] = ()) -> None:
-        from store import new_owner
+        from twothirds.store import new_owner
 
         self._cached, self._oracle, self._ledger = cached, cached.oracle, cached.ledger
         self._requests = cached.ledger.store.requests
@@ -263,7 +263,7 @@ class PaidBatch:
         return claimed
 
     def _wanted(self, request: PlannedRequest) -> Wanted:
-        from store import Wanted
+        from twothirds.store import Wanted
 
         keys = tuple(self._key_of(question) for question in request.questions)
         return Wanted(keys, sum(request.bounds), request.questions[0].kind.value)
@@ -377,7 +377,7 @@ class PaidBatch:
             return self._recorded([opened.reply() for opened in touched.values()], len(answers))
 
     def _recorded(self, replies: list[Reply], answers: int = 0) -> dict[str, dict[str, Any]]:
-        from store import StoreUnavailable
+        from twothirds.store import StoreUnavailable
 
         if not replies:
             return {}
@@ -422,7 +422,7 @@ class CachedOracle:
     """An oracle that looks each question up before it asks, and is safe to use from many threads and processes."""
 
     def __init__(self, oracle: Oracle, ledger: RunLedger) -> None:
-        from store import Respondent
+        from twothirds.store import Respondent
 
         ledger.cost += take_over_probe(oracle, ledger.store, ledger.run_id)
         self.oracle = oracle

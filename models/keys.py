@@ -7,8 +7,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from models.oracle import Feature, Label, OracleIdentity, Question, digest_of
-from sources import Example
+from twothirds.models.oracle import Feature, Label, OracleIdentity, Question, digest_of
+from twothirds.sources import Example
 
 KEY_LENGTH, PREFIX_LENGTH = 32, 8  # hexadecimal digits in all, and those that digest the example
 

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from models.oracle import Answer, Money, OracleUnavailable, Overcharge, in_usd
+from twothirds.models.oracle import Answer, Money, OracleUnavailable, Overcharge, in_usd
 
 if TYPE_CHECKING:
-    from store import Store
+    from twothirds.store import Store
 
 
 class RunLedger:

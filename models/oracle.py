@@ -21,8 +21,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from discovery import Kind, Labels
-from sources import DatasetError, Example, Vanished
+from twothirds.discovery import Kind, Labels
+from twothirds.sources import DatasetError, Example, Vanished
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact
@@ -723,7 +723,7 @@ class Unlike:
             return ""
         return (
             f"{self.outside} of {self.of} pictures do not look like {self.known}, which is all that {self.oracle} "
-            "knows: its answers about them mean nothing, so choose another oracle (python -m flows oracles)"
+            "knows: its answers about them mean nothing, so choose another oracle (twothirds oracles)"
         )
 
 

@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Protocol
 
-from models.oracle import MICRO, Money, OracleError
+from twothirds.models.oracle import MICRO, Money, OracleError
 
 BATCH_SHARE = Decimal("0.5")  # what a provider's batch API costs, of the usual price
 TOKENS_LIMIT = 100_000_000  # no request has more: a reply that says so is not believed

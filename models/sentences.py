@@ -6,12 +6,12 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discovery import Closeness
-from sources import Example
+from twothirds.discovery import Closeness
+from twothirds.sources import Example
 
 if TYPE_CHECKING:
-    from models.contrastive import Vectors
-    from models.predicted import VectorSource
+    from twothirds.models.contrastive import Vectors
+    from twothirds.models.predicted import VectorSource
 
 
 def sentence_closeness() -> Closeness | None:
@@ -25,7 +25,7 @@ def sentence_closeness() -> Closeness | None:
 
     @cache
     def sentences() -> VectorSource:  # only when it is first asked: that takes seconds
-        from models.predicted import embedder_of
+        from twothirds.models.predicted import embedder_of
 
         return embedder_of(str(package.get_model_path()), [Example("", "", "a name")], None)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels, VoteSheet, majority_labels, votes_to_ask
-from models.oracle import (
+from twothirds.discovery import UNKNOWN, Labels, VoteSheet, majority_labels, votes_to_ask
+from twothirds.models.oracle import (
     USABLE,
     Answer,
     AnswersPending,
@@ -31,10 +31,10 @@ from models.oracle import (
     Same,
     Verdict,
 )
-from sources import Example
+from twothirds.sources import Example
 
 if TYPE_CHECKING:
-    from models.cached import CachedOracle
+    from twothirds.models.cached import CachedOracle
 
 ENDINGS = (BudgetExhausted, AnswersPending, OracleUnavailable, Halted)  # what was answered counts all the same
 

@@ -1,4 +1,4 @@
 """What a run leaves behind: the run folder, reports, exports."""
 
-from reports.finished_run import Run
-from reports.reviewers import QualityTerms, ReviewerQuality, csv_lines, quality_of
+from twothirds.reports.finished_run import Run
+from twothirds.reports.reviewers import QualityTerms, ReviewerQuality, csv_lines, quality_of

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reports.curation import CuratedRun
-from reports.page import Page, write_page
-from reports.run import RunSummary
+from twothirds.reports.curation import CuratedRun
+from twothirds.reports.page import Page, write_page
+from twothirds.reports.run import RunSummary
 
 
 @dataclass(frozen=True, repr=False, init=False)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, majority_labels
-from discovery.statistics import FEWEST_WORKERS, dawid_skene, krippendorff_alpha, why_not
-from reports.run import defuse, quoting_of
+from twothirds.discovery import UNKNOWN, majority_labels
+from twothirds.discovery.statistics import FEWEST_WORKERS, dawid_skene, krippendorff_alpha, why_not
+from twothirds.reports.run import defuse, quoting_of
 
 COLUMNS = (
     *("id", "question", "queue", "kind", "feature", "definition", "examples", "purpose", "state", "by"),

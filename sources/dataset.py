@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-from sources.errors import DatasetError, Unreadable, Vanished
-from sources.files.location import MAX_FILE_BYTES, TOO_LARGE, is_url, member_of, open_binary, reason_of
-from sources.files.private_hosts import options_for_rows
-from sources.printable import printable, quoted
-from sources.rows import ANY, Columns
-from sources.tables.parquet import cell_of, read_cell
+from twothirds.sources.errors import DatasetError, Unreadable, Vanished
+from twothirds.sources.files.location import MAX_FILE_BYTES, TOO_LARGE, is_url, member_of, open_binary, reason_of
+from twothirds.sources.files.private_hosts import options_for_rows
+from twothirds.sources.printable import printable, quoted
+from twothirds.sources.rows import ANY, Columns
+from twothirds.sources.tables.parquet import cell_of, read_cell
 
 MAX_LINES_PER_REASON = 5
 TEXT_LIMIT = 12_000  # characters of a text that models are shown

@@ -14,16 +14,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sources.errors import DatasetError, DatasetMissing, Unreadable
-from sources.files.location import absolute, child, file_name, file_system, is_url, open_binary, parent, reason_of
-from sources.files.private_hosts import PrivateAddress
-from sources.folder import TRUTH, inside, is_image_folder, is_text_folder, list_files, rows_of_folder, tables_in
-from sources.pictures.images import AUDIO, is_audio
-from sources.printable import quoted
-from sources.rows import ANY, Columns, Rows, rows_of_tables
-from sources.secrets import with_variables
-from sources.tables.records import is_table, without_suffix
-from sources.webdataset import COMPRESSED, SHARD, rows_of_shards
+from twothirds.sources.errors import DatasetError, DatasetMissing, Unreadable
+from twothirds.sources.files.location import (
+    absolute,
+    child,
+    file_name,
+    file_system,
+    is_url,
+    open_binary,
+    parent,
+    reason_of,
+)
+from twothirds.sources.files.private_hosts import PrivateAddress
+from twothirds.sources.folder import (
+    TRUTH,
+    inside,
+    is_image_folder,
+    is_text_folder,
+    list_files,
+    rows_of_folder,
+    tables_in,
+)
+from twothirds.sources.pictures.images import AUDIO, is_audio
+from twothirds.sources.printable import quoted
+from twothirds.sources.rows import ANY, Columns, Rows, rows_of_tables
+from twothirds.sources.secrets import with_variables
+from twothirds.sources.tables.records import is_table, without_suffix
+from twothirds.sources.webdataset import COMPRESSED, SHARD, rows_of_shards
 
 ACCEPTED = "give a folder of images or texts, a CSV, JSON, JSONL or Parquet file, or a zip or tar archive"
 MAX_FILES = 100_000  # for which one name may stand

@@ -15,14 +15,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sources.errors import DatasetError
-from sources.files.location import MAX_FILE_BYTES, TOO_LARGE, child, file_system, is_url, open_binary, reason_of
-from sources.files.private_hosts import home_of
-from sources.pictures.images import AUDIO, is_audio, is_image
-from sources.printable import quoted
-from sources.rows import ANY, Columns, Row, Rows, name_and_problem, problem_of_id, text_of
-from sources.tables.encoding import decoded
-from sources.tables.records import Record, is_empty, is_table, open_table
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.files.location import (
+    MAX_FILE_BYTES,
+    TOO_LARGE,
+    child,
+    file_system,
+    is_url,
+    open_binary,
+    reason_of,
+)
+from twothirds.sources.files.private_hosts import home_of
+from twothirds.sources.pictures.images import AUDIO, is_audio, is_image
+from twothirds.sources.printable import quoted
+from twothirds.sources.rows import ANY, Columns, Row, Rows, name_and_problem, problem_of_id, text_of
+from twothirds.sources.tables.encoding import decoded
+from twothirds.sources.tables.records import Record, is_empty, is_table, open_table
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 TEXT = ".txt"

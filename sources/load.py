@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sources.dataset import (
+from twothirds.sources.dataset import (
     Dataset,
     Example,
     Quarantined,
@@ -18,13 +18,13 @@ from sources.dataset import (
     digest_of_examples,
     read_bytes,
 )
-from sources.errors import DatasetError, Unreadable, Vanished
-from sources.files.location import is_url
-from sources.find import ACCEPTED, find_rows, find_truth, name_of
-from sources.pictures.images import problem_of
-from sources.printable import quoted
-from sources.rows import ANY, Columns, Row, Rows
-from sources.truth import read_truth
+from twothirds.sources.errors import DatasetError, Unreadable, Vanished
+from twothirds.sources.files.location import is_url
+from twothirds.sources.find import ACCEPTED, find_rows, find_truth, name_of
+from twothirds.sources.pictures.images import problem_of
+from twothirds.sources.printable import quoted
+from twothirds.sources.rows import ANY, Columns, Row, Rows
+from twothirds.sources.truth import read_truth
 
 if TYPE_CHECKING:
     import pandas as pd

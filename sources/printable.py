@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sources.secrets import without_secrets
+from twothirds.sources.secrets import without_secrets
 
 HARMLESS = (
     "\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # several scripts need them

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sources.errors import DatasetError
-from sources.files.location import absolute, child, file_name, is_url, parent
-from sources.files.private_hosts import home_of
-from sources.printable import printable, quoted
-from sources.tables.parquet import cell_location
-from sources.tables.records import Record, Table, is_empty, open_table
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.files.location import absolute, child, file_name, is_url, parent
+from twothirds.sources.files.private_hosts import home_of
+from twothirds.sources.printable import printable, quoted
+from twothirds.sources.tables.parquet import cell_location
+from twothirds.sources.tables.records import Record, Table, is_empty, open_table
 
 MAX_PATH_CHARS = 16_384  # characters; signed addresses have a few thousand
 RECORDS_FOR_HEADER = 100

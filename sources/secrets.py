@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, unquote, urlsplit
 
-from sources.errors import DatasetError
+from twothirds.sources.errors import DatasetError
 
 REDACTED = "***"
 MIN_SECRET_CHARS = 4  # a shorter secret would be found everywhere

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from sources.dataset import Truth
-from sources.errors import DatasetError
-from sources.printable import quoted
-from sources.tables.records import Record, open_table
+from twothirds.sources.dataset import Truth
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.printable import quoted
+from twothirds.sources.tables.records import Record, open_table
 
 VALUES = {"0": 0, "1": 1, "": -1}
 

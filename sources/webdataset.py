@@ -12,15 +12,22 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import IO, Any
 
-from sources.errors import DatasetError
-from sources.files.location import MAX_FILE_BYTES, TOO_LARGE, file_name, member_location, open_binary, reason_of
-from sources.files.private_hosts import home_of
-from sources.folder import METADATA, class_of
-from sources.pictures.images import is_image
-from sources.printable import quoted
-from sources.rows import Columns, Row, Rows, problem_of_id, text_of
-from sources.tables.encoding import decoded
-from sources.tables.records import is_empty
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.files.location import (
+    MAX_FILE_BYTES,
+    TOO_LARGE,
+    file_name,
+    member_location,
+    open_binary,
+    reason_of,
+)
+from twothirds.sources.files.private_hosts import home_of
+from twothirds.sources.folder import METADATA, class_of
+from twothirds.sources.pictures.images import is_image
+from twothirds.sources.printable import quoted
+from twothirds.sources.rows import Columns, Row, Rows, problem_of_id, text_of
+from twothirds.sources.tables.encoding import decoded
+from twothirds.sources.tables.records import is_empty
 
 SHARD = ".tar"
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")

@@ -1,17 +1,17 @@
 """What must not be lost: requests with their answers and costs, and runs, in SQLite or PostgreSQL."""
 
-from store.backup import back_up, restore
-from store.budgets import RunRow
-from store.check import StoredRequest
-from store.connection import sqlite_file, store_name
-from store.content import KEY_LENGTH, text_key
-from store.costs import Cost, Night, Totals
-from store.errors import DamagedStore, StoreError, StoreFull, StoreUnavailable
-from store.metrics import Sample, render
-from store.owners import new_owner
-from store.periods import EVER, Booked, Job
-from store.rates import Rate
-from store.requests import Claimed, Granted, Reply, Respondent, StoredAnswer, Wanted, identity_digest
-from store.runs import ActiveRun, RunState, short_id
-from store.schema import PROBE
-from store.store import Store
+from twothirds.store.backup import back_up, restore
+from twothirds.store.budgets import RunRow
+from twothirds.store.check import StoredRequest
+from twothirds.store.connection import sqlite_file, store_name
+from twothirds.store.content import KEY_LENGTH, text_key
+from twothirds.store.costs import Cost, Night, Totals
+from twothirds.store.errors import DamagedStore, StoreError, StoreFull, StoreUnavailable
+from twothirds.store.metrics import Sample, render
+from twothirds.store.owners import new_owner
+from twothirds.store.periods import EVER, Booked, Job
+from twothirds.store.rates import Rate
+from twothirds.store.requests import Claimed, Granted, Reply, Respondent, StoredAnswer, Wanted, identity_digest
+from twothirds.store.runs import ActiveRun, RunState, short_id
+from twothirds.store.schema import PROBE
+from twothirds.store.store import Store

@@ -16,11 +16,11 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, column, func, insert, select, table, text
 
-from store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
-from store.errors import StoreError, explained
-from store.requests import end_open_requests
-from store.schema import metadata, requests, review_people, runs, version
-from store.store import Store
+from twothirds.store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
+from twothirds.store.errors import StoreError, explained
+from twothirds.store.requests import end_open_requests
+from twothirds.store.schema import metadata, requests, review_people, runs, version
+from twothirds.store.store import Store
 
 ROWS = 1000
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, Connection, bindparam, cast, func, select, text, update
 
-from store.errors import StoreError
-from store.periods import Period
-from store.schema import runs, scopes, storable
-from store.sql import KEYS
+from twothirds.store.errors import StoreError
+from twothirds.store.periods import Period
+from twothirds.store.schema import runs, scopes, storable
+from twothirds.store.sql import KEYS
 
 
 class RunRow(NamedTuple):

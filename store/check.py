@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Text, and_, case, func, or_, select, type_coerce
 
-from store.content import Entry, checksum, decode
-from store.errors import DamagedStore
-from store.owners import is_dead
-from store.schema import CLOSED, oracles, questions, requests, runs
-from store.transactions import Repository, reads
+from twothirds.store.content import Entry, checksum, decode
+from twothirds.store.errors import DamagedStore
+from twothirds.store.owners import is_dead
+from twothirds.store.schema import CLOSED, oracles, questions, requests, runs
+from twothirds.store.transactions import Repository, reads
 
 PAGE = 100  # requests
 LISTED = 20  # problems of one kind

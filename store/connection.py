@@ -19,8 +19,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from store.errors import DamagedStore, StoreError, StoreUnavailable, explained, masked
-from store.schema import has_tables
+from twothirds.store.errors import DamagedStore, StoreError, StoreUnavailable, explained, masked
+from twothirds.store.schema import has_tables
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
@@ -269,7 +269,7 @@ def verify_file(engine: Engine, name: str) -> bool:
     if is_incomplete and not is_store:
         raise DamagedStore(
             f"store {name} is a copy without its latest commits, which are in {path.name}-wal beside the original: "
-            "copy that file too, or copy stores with `python -m flows store backup`; it was left as it is"
+            "copy that file too, or copy stores with `twothirds store backup`; it was left as it is"
         )
     return is_incomplete
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from store.errors import DamagedStore
-from store.schema import LOOK
+from twothirds.store.errors import DamagedStore
+from twothirds.store.schema import LOOK
 
 Entry = Sequence[Any]  # a question and its answer
 KEY_BYTES = 16

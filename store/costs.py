@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Row, bindparam, case, cast, func, or_, select, update
 
-from store.content import decode
-from store.owners import is_dead
-from store.runs import RunRepository, called, short_id
-from store.schema import CLOSED, COMPUTED, PROBE, oracles, requests, runs, scopes, storable, uncharged
-from store.sql import insert_new
-from store.transactions import reads, writes
+from twothirds.store.content import decode
+from twothirds.store.owners import is_dead
+from twothirds.store.runs import RunRepository, called, short_id
+from twothirds.store.schema import CLOSED, COMPUTED, PROBE, oracles, requests, runs, scopes, storable, uncharged
+from twothirds.store.sql import insert_new
+from twothirds.store.transactions import reads, writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _night(row: Row[Any], lines: Sequence[Cost], *, is_latest: bool) -> Night:
     if is_latest and state not in (DONE, RUNNING):
         steps.append((row.summary or {}).get("message") or _REMEDIES.get(state, "look at its log, and run it again"))
     if unknown:
-        steps.append(f"`python -m flows store settle {short_id(row.run_id)}` books what the bill shows")
+        steps.append(f"`twothirds store settle {short_id(row.run_id)}` books what the bill shows")
     return Night(
         run_id=row.run_id,
         name=row.name,

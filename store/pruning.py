@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Connection, LargeBinary, Row, bindparam, cast, delete, exists, func, select, update
 
-from store.content import checksum, decode, encode
-from store.schema import metadata, requests, runs, uncharged
-from store.transactions import Repository, reads, writes
+from twothirds.store.content import checksum, decode, encode
+from twothirds.store.schema import metadata, requests, runs, uncharged
+from twothirds.store.transactions import Repository, reads, writes
 
 PAGE = 100  # requests at a time
 RAW = "raw"  # the member of an answer that holds the reply as it came

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
-from store.schema import rate_limits
-from store.sql import insert_new
-from store.transactions import Repository, reads, writes
+from twothirds.store.schema import rate_limits
+from twothirds.store.sql import insert_new
+from twothirds.store.transactions import Repository, reads, writes
 
 MINUTE = 60.0
 RECOVERY = 300.0

@@ -40,12 +40,20 @@ from sqlalchemy import (
     update,
 )
 
-from store.budgets import RunRow, add_booked, booked_against, lock_budget, lock_free_scopes, lock_scope, reserve
-from store.content import Entry, checksum, decode, encode, joined_keys, split_keys
-from store.errors import StoreError
-from store.owners import is_dead
-from store.runs import RunRepository, scope_row
-from store.schema import (
+from twothirds.store.budgets import (
+    RunRow,
+    add_booked,
+    booked_against,
+    lock_budget,
+    lock_free_scopes,
+    lock_scope,
+    reserve,
+)
+from twothirds.store.content import Entry, checksum, decode, encode, joined_keys, split_keys
+from twothirds.store.errors import StoreError
+from twothirds.store.owners import is_dead
+from twothirds.store.runs import RunRepository, scope_row
+from twothirds.store.schema import (
     CLOSED,
     COMPUTED,
     PROBE,
@@ -59,8 +67,8 @@ from store.schema import (
     settlements,
     storable,
 )
-from store.sql import KEYS, chunks, insert_new
-from store.transactions import reads, writes
+from twothirds.store.sql import KEYS, chunks, insert_new
+from twothirds.store.transactions import reads, writes
 
 COLLECTABLE_SECONDS = 29 * 86_400.0  # providers delete the results of a batch after 30 days
 NOBODY = ""  # the owner of a request that is left to be adopted

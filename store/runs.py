@@ -23,13 +23,13 @@ from sqlalchemy import (
     update,
 )
 
-from store.budgets import RunRow, booked_against, booked_in, booked_of_scope
-from store.errors import StoreError
-from store.owners import new_owner
-from store.periods import Booked, Job, Period
-from store.schema import CLOSED, requests, runs, scopes, storable
-from store.sql import insert_new
-from store.transactions import Clock, Repository, Transactions, reads, writes
+from twothirds.store.budgets import RunRow, booked_against, booked_in, booked_of_scope
+from twothirds.store.errors import StoreError
+from twothirds.store.owners import new_owner
+from twothirds.store.periods import Booked, Job, Period
+from twothirds.store.schema import CLOSED, requests, runs, scopes, storable
+from twothirds.store.sql import insert_new
+from twothirds.store.transactions import Clock, Repository, Transactions, reads, writes
 
 SHORT = 8  # characters of an id that people are shown
 MESSAGE = 1_000  # characters of it that are kept

@@ -33,11 +33,11 @@ from sqlalchemy import (
     text,
 )
 
-from store.errors import DamagedStore, StoreError
+from twothirds.store.errors import DamagedStore, StoreError
 
 SCHEMA = 15  # counts up with every change of the tables
 
-LOOK = "look with `python -m flows store check`, then restore a backup"
+LOOK = "look with `twothirds store check`, then restore a backup"
 RESERVED, SENT, CLOSED = "reserved", "sent", "closed"
 PROBE = "probe"  # the kind of requests that find out what a server can do
 COMPUTED = "computed"  # the kind of labels that cost nothing and are not stored one by one: they are only counted

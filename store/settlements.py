@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, Connection, bindparam, cast, func, insert, select, update
 
-from store.budgets import add_booked, lock_scope
-from store.errors import StoreError
-from store.runs import RunRepository, called
-from store.schema import CLOSED, oracles, requests, runs, settlements
-from store.transactions import reads, writes
+from twothirds.store.budgets import add_booked, lock_scope
+from twothirds.store.errors import StoreError
+from twothirds.store.runs import RunRepository, called
+from twothirds.store.schema import CLOSED, oracles, requests, runs, settlements
+from twothirds.store.transactions import reads, writes
 
 
 class Unsettled(NamedTuple):

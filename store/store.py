@@ -10,19 +10,19 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
-from store.check import Check
-from store.connection import connect, leave, store_name, verify_file
-from store.costs import Costs
-from store.errors import StoreError
-from store.metrics import Metrics
-from store.pruning import Housekeeping
-from store.rates import Rates
-from store.requests import Requests
-from store.review import Queue
-from store.runs import Runs
-from store.schema import create_tables
-from store.settlements import Settlements
-from store.transactions import Clock, Transactions, WaitNotifier, clock_of
+from twothirds.store.check import Check
+from twothirds.store.connection import connect, leave, store_name, verify_file
+from twothirds.store.costs import Costs
+from twothirds.store.errors import StoreError
+from twothirds.store.metrics import Metrics
+from twothirds.store.pruning import Housekeeping
+from twothirds.store.rates import Rates
+from twothirds.store.requests import Requests
+from twothirds.store.review import Queue
+from twothirds.store.runs import Runs
+from twothirds.store.schema import create_tables
+from twothirds.store.settlements import Settlements
+from twothirds.store.transactions import Clock, Transactions, WaitNotifier, clock_of
 
 PATIENCE_SECONDS = 60.0
 

@@ -15,8 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from store.connection import OpenedFile
-from store.errors import explained, first_line
+from twothirds.store.connection import OpenedFile
+from twothirds.store.errors import explained, first_line
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from store.review import Queue
-from studio.browse import BrowsePages
-from studio.catalog import RunCatalog, TableCatalog
-from studio.config import StudioConfig
-from studio.live_pages import LivePages
-from studio.login_pages import LoginPages
-from studio.pages import Studio
-from studio.review import SECRET, Authenticator, ReviewConfig, Signer, create_app
-from studio.runs import CorrectPages, CostPages, RunPages
-from studio.start_pages import StartPages
-from studio.table_pages import TablePages
+from twothirds.store.review import Queue
+from twothirds.studio.browse import BrowsePages
+from twothirds.studio.catalog import RunCatalog, TableCatalog
+from twothirds.studio.config import StudioConfig
+from twothirds.studio.live_pages import LivePages
+from twothirds.studio.login_pages import LoginPages
+from twothirds.studio.pages import Studio
+from twothirds.studio.review import SECRET, Authenticator, ReviewConfig, Signer, create_app
+from twothirds.studio.runs import CorrectPages, CostPages, RunPages
+from twothirds.studio.start_pages import StartPages
+from twothirds.studio.table_pages import TablePages
 
 
 def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> FastAPI:

@@ -17,12 +17,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from reports import Run
-from reports.compare import COMPARISON_JSON, ListedComparison, read_listed
-from reports.enrichment import SUMMARY, ListedTable
-from reports.page import dataset_of
-from reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary, replace_file, without_paths
-from sources import Dataset, Example, name_of
+from twothirds.reports import Run
+from twothirds.reports.compare import COMPARISON_JSON, ListedComparison, read_listed
+from twothirds.reports.enrichment import SUMMARY, ListedTable
+from twothirds.reports.page import dataset_of
+from twothirds.reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary, replace_file, without_paths
+from twothirds.sources import Dataset, Example, name_of
 
 DEPTH = 3  # folders below a root in which runs are looked for
 NAME_DIGITS = 12

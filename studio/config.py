@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import SecretStr
 
-from reports import Run
-from store import Cost, Night
+from twothirds.reports import Run
+from twothirds.store import Cost, Night
 
 # A unit vector per digest of a content, zeros where none is stored; None where there are none at all.
 VectorsOf = Callable[[Sequence[str]], NDArray[np.float32] | None]

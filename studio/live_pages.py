@@ -19,13 +19,13 @@ from fastapi import Query
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from reports.run import LIVE, LiveRun, RunError, RunSummary
-from sources import Columns, Dataset, DatasetError, Example, load_dataset
-from studio.catalog import RunCatalog
-from studio.config import EditRefused, StartPlan
-from studio.pages import OWNER, Key, Row, Studio, StudioPages, for_staff
-from studio.review import RequestContext, Size, Visitor, for_role
-from studio.views import json_response
+from twothirds.reports.run import LIVE, LiveRun, RunError, RunSummary
+from twothirds.sources import Columns, Dataset, DatasetError, Example, load_dataset
+from twothirds.studio.catalog import RunCatalog
+from twothirds.studio.config import EditRefused, StartPlan
+from twothirds.studio.pages import OWNER, Key, Row, Studio, StudioPages, for_staff
+from twothirds.studio.review import RequestContext, Size, Visitor, for_role
+from twothirds.studio.views import json_response
 
 LOOK_SECONDS = 0.5
 ADMITTED_SECONDS = 2.0  # after which a stream looks again whether who reads it was revoked

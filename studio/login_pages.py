@@ -9,11 +9,11 @@ from fastapi import Header
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from store.review import EDITOR, REVIEWER, Queue
-from studio.config import METRICS_PASSWORD, EditRefused
-from studio.pages import OWNER, Studio, StudioPages
-from studio.review import PUBLIC, Authenticator, StaticFiles, Visitor, for_role
-from studio.views import static_paths
+from twothirds.store.review import EDITOR, REVIEWER, Queue
+from twothirds.studio.config import METRICS_PASSWORD, EditRefused
+from twothirds.studio.pages import OWNER, Studio, StudioPages
+from twothirds.studio.review import PUBLIC, Authenticator, StaticFiles, Visitor, for_role
+from twothirds.studio.views import static_paths
 
 
 class LoginPages(StudioPages):

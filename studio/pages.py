@@ -13,13 +13,13 @@ from fastapi import Path
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from reports.run import RunError
-from sources import Example
-from store.review import ADMIN, EDITOR
-from studio.catalog import OpenRun, RunCatalog, TableCatalog
-from studio.config import StudioConfig
-from studio.review import BrowserPictures, Pages, RequestContext, for_role
-from studio.views import StudioTemplates
+from twothirds.reports.run import RunError
+from twothirds.sources import Example
+from twothirds.store.review import ADMIN, EDITOR
+from twothirds.studio.catalog import OpenRun, RunCatalog, TableCatalog
+from twothirds.studio.config import StudioConfig
+from twothirds.studio.review import BrowserPictures, Pages, RequestContext, for_role
+from twothirds.studio.views import StudioTemplates
 
 OWNER = ADMIN
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]

@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from reports.compare import COMPARISON_JSON
-from reports.enrichment import SUMMARY
-from studio.catalog import key_of
-from studio.config import EditRefused, FormField, StartPlan
-from studio.pages import OWNER, Key, Studio, StudioPages, for_staff
-from studio.review import RequestContext, Visitor, for_role
+from twothirds.reports.compare import COMPARISON_JSON
+from twothirds.reports.enrichment import SUMMARY
+from twothirds.studio.catalog import key_of
+from twothirds.studio.config import EditRefused, FormField, StartPlan
+from twothirds.studio.pages import OWNER, Key, Studio, StudioPages, for_staff
+from twothirds.studio.review import RequestContext, Visitor, for_role
 
 MOST_SUGGESTED = 50
 STARTED = "start.json"

@@ -9,8 +9,8 @@ from typing import Any
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from reports.drawing import ASSETS, FILTERS
-from reports.page import BROWSER_SCRIPTS
+from twothirds.reports.drawing import ASSETS, FILTERS
+from twothirds.reports.page import BROWSER_SCRIPTS
 
 HERE = Path(__file__).parent
 OF_THE_REPORT = ("report.css", *BROWSER_SCRIPTS)  # its look, and its browser

@@ -15,7 +15,7 @@ from prefect.context import TaskRunContext
 from prefect.logging import get_run_logger
 from prefect.runtime import task_run
 
-from models import (
+from twothirds.models import (
     Compare,
     Connects,
     Elicited,
@@ -29,10 +29,10 @@ from models import (
     Same,
     in_usd,
 )
-from models.people import MixedCrowd
-from reports.run import RunError
-from sources import DatasetError, Example, Quarantined
-from store import StoreError, StoreFull
+from twothirds.models.people import MixedCrowd
+from twothirds.reports.run import RunError
+from twothirds.sources import DatasetError, Example, Quarantined
+from twothirds.store import StoreError, StoreFull
 
 NAME_CHARS = 80  # of the name of a task run
 EXPECTED = (OracleError, StoreError, DatasetError, RunError)
@@ -93,7 +93,7 @@ def probe(oracle: Connects) -> None:
 
 
 def probed(oracle: Oracle) -> None:
-    """`models.oracle.connect` as a task, which only oracles with a server need."""
+    """`twothirds.models.oracle.connect` as a task, which only oracles with a server need."""
     if isinstance(oracle, Connects):
         probe(oracle)
 

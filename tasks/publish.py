@@ -17,7 +17,7 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from reports.page import plain_markdown
+from twothirds.reports.page import plain_markdown
 
 UPDATE_SECONDS = 5.0  # between two updates of a progress artifact
 

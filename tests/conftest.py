@@ -96,9 +96,9 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Named in the environment for other processes, and kept for this one, which may have read its settings already."""
-    from flows.prefect_api.environment import prefect_environment, state_folder
-    from flows.prefect_api.servers import NOTE, PASSWORD, own_server
     from tests.support.prefect_home import prefect_home
+    from twothirds.flows.prefect_api.environment import prefect_environment, state_folder
+    from twothirds.flows.prefect_api.servers import NOTE, PASSWORD, own_server
 
     os.environ.update(prefect_environment())
     prefect_home(Path(os.environ["PREFECT_HOME"]))
@@ -116,7 +116,7 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def sampling_number(monkeypatch: pytest.MonkeyPatch) -> str:
     """The random number of every new scope, known: samples for predicted labels are the same in every store."""
-    monkeypatch.setattr("store.runs.new_sampling_number", lambda: "1")
+    monkeypatch.setattr("twothirds.store.runs.new_sampling_number", lambda: "1")
     return "1"
 
 
@@ -141,8 +141,8 @@ def dataset(tmp_path: Path) -> Path:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     """The review page of a new store, which shows nothing but what is asked."""
-    from store import Store
     from tests.support.review_site import running_site
+    from twothirds.store import Store
 
     with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
         yield running

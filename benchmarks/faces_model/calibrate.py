@@ -21,9 +21,9 @@ from rich.table import Table
 from benchmarks.faces_model.draw import DRAWN_SIZE, png
 from benchmarks.faces_model.evaluate import as_examples
 from benchmarks.faces_model.face import Face, choosing_faces, held_out_faces
-from discovery.statistics import wilson
-from models.contrastive import SHIPPED, ContrastiveOracle, Domain
-from sources import load_dataset, picture_at
+from twothirds.discovery.statistics import wilson
+from twothirds.models.contrastive import SHIPPED, ContrastiveOracle, Domain
+from twothirds.sources import load_dataset, picture_at
 
 ROOT = Path(__file__).parents[2]
 FITTED, CALIBRATED = 1000, 1000  # of the faces by which choices are made

@@ -17,10 +17,10 @@ from rich.table import Table
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, truth_matrix
 from benchmarks.faces_model.face import Face, held_out_faces
 from benchmarks.faces_model.truth import ATTRIBUTES
-from discovery import Kind
-from models.contrastive import SHIPPED, ContrastiveOracle
-from models.oracle import Compare, Feature, Label, Verdict
-from sources import Example, picture_at
+from twothirds.discovery import Kind
+from twothirds.models.contrastive import SHIPPED, ContrastiveOracle
+from twothirds.models.oracle import Compare, Feature, Label, Verdict
+from twothirds.sources import Example, picture_at
 
 BINS = 15
 TRIPLES, KNOWN = 500, 10

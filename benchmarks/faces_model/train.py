@@ -26,7 +26,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.faces_model.draw import SEEN_SIZE, render, truth_matrix
 from benchmarks.faces_model.face import training_faces
-from models.contrastive import SHIPPED, TEMPLATES, Phrase, read
+from twothirds.models.contrastive import SHIPPED, TEMPLATES, Phrase, read
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discovery.statistics import Z_95, Interval, wilson
+from twothirds.discovery.statistics import Z_95, Interval, wilson
 
 
 def proportion(hits: int, runs: int) -> Interval:

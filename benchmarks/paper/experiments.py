@@ -19,12 +19,12 @@ from benchmarks.paper.estimates import mean, median, number, percent, proportion
 from benchmarks.paper.plots import Plot, PlotLine, PlotPanel
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import SKEWED, World, binary_tree, left_right_world, skewed_world
-from discovery import Comparison, Kind, valid_columns
-from discovery.simulation import Matrix, make_crowd
-from discovery.statistics import Z_95, Interval
-from discovery.strategies import make_strategy
-from discovery.unresolved import UnresolvedSets
-from sources import Dataset, load_dataset
+from twothirds.discovery import Comparison, Kind, valid_columns
+from twothirds.discovery.simulation import Matrix, make_crowd
+from twothirds.discovery.statistics import Z_95, Interval
+from twothirds.discovery.strategies import make_strategy
+from twothirds.discovery.unresolved import UnresolvedSets
+from twothirds.sources import Dataset, load_dataset
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 

@@ -15,11 +15,11 @@ from benchmarks.paper.estimates import mean, number, percent, proportion, with_i
 from benchmarks.paper.plots import Plot, PlotLine, PlotPanel
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import independent_features
-from discovery import Comparison, Kind
-from discovery.simulation import make_crowd
-from discovery.statistics import Interval
-from discovery.strategies import make_strategy
-from discovery.unresolved import UnresolvedSets
+from twothirds.discovery import Comparison, Kind
+from twothirds.discovery.simulation import make_crowd
+from twothirds.discovery.statistics import Interval
+from twothirds.discovery.strategies import make_strategy
+from twothirds.discovery.unresolved import UnresolvedSets
 
 
 def homogeneous_finds_all(features: int, examples: int, rng: np.random.Generator) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discovery.statistics import Interval
+from twothirds.discovery.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,11 +16,11 @@ from benchmarks.paper.estimates import median, number, percent, proportion, with
 from benchmarks.paper.plots import Plot, PlotLine, PlotPanel
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import BINARY_SHAPES, World, binary_tree, leafy_tree
-from discovery import Comparison, Kind
-from discovery.simulation import Crowd, Matrix, RankedCrowd, WeightedCrowd
-from discovery.statistics import Interval
-from discovery.strategies import make_strategy
-from discovery.unresolved import all_sets
+from twothirds.discovery import Comparison, Kind
+from twothirds.discovery.simulation import Crowd, Matrix, RankedCrowd, WeightedCrowd
+from twothirds.discovery.statistics import Interval
+from twothirds.discovery.strategies import make_strategy
+from twothirds.discovery.unresolved import all_sets
 
 DELTA = 0.05
 Triples = NDArray[np.int64]  # one row per triple

@@ -27,13 +27,13 @@ from sklearn.cluster import KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.peers.job import MODEL, PRICE
-from discovery import UNKNOWN, matches_with_truth
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from models.prices import parse_price, read_usage, settled
-from sources import Dataset, Example, load_dataset
 from tests.support.fake_openai import WidelyReadServer
+from twothirds.discovery import UNKNOWN, matches_with_truth
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.prices import parse_price, read_usage, settled
+from twothirds.sources import Dataset, Example, load_dataset
 
 THREADS = 16
 ATTEMPTS = 3  # of a request whose reply cannot be read

@@ -26,9 +26,9 @@ from typing import Any
 from benchmarks.data import common_columns, feature_list
 from benchmarks.machine import ROOT
 from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
-from models.prices import parse_price
-from sources import Dataset, load_dataset
 from tests.support.fake_openai import Failings, Served, WidelyReadServer
+from twothirds.models.prices import parse_price
+from twothirds.sources import Dataset, load_dataset
 
 CALM = Failings(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
 PINNED = Path(__file__).with_name("packages.toml")

@@ -15,8 +15,8 @@ from math import comb, erfc, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.duplicates import FILLERS, RELATIONS, SPELLINGS
-from discovery.families.fit import MOST_WRONG, FamilyFit, Matrix, exclusive, fit, levels
+from twothirds.discovery.duplicates import FILLERS, RELATIONS, SPELLINGS
+from twothirds.discovery.families.fit import MOST_WRONG, FamilyFit, Matrix, exclusive, fit, levels
 
 DOUBT = 0.01  # chance at which labels contradict exclusion or inclusion
 ENOUGH = 1.0  # log-likelihood beyond independence from which labels support a family

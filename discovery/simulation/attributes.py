@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.families import groups_by_words
-from discovery.questions import Labels
+from twothirds.discovery.families import groups_by_words
+from twothirds.discovery.questions import Labels
 
 FEWEST_OF_A_COVER = 3
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Comparison, valid_columns
+from twothirds.discovery.questions import Comparison, valid_columns
 
 Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 or UNKNOWN
 

@@ -1,6 +1,6 @@
 """Agreement, correctness, intervals and tests."""
 
-from discovery.statistics.agreement import (
+from twothirds.discovery.statistics.agreement import (
     BRIER,
     ERRORS_ALIKE,
     OF_CORRECTNESS,
@@ -16,8 +16,8 @@ from discovery.statistics.agreement import (
     pair_columns,
     vote_columns,
 )
-from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
-from discovery.statistics.certificate import (
+from twothirds.discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
+from twothirds.discovery.statistics.certificate import (
     LEVELS,
     Certificate,
     Promise,
@@ -25,8 +25,8 @@ from discovery.statistics.certificate import (
     passes,
     sample_sizes,
 )
-from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, FEWEST_WORKERS, TOLERANCE, dawid_skene, why_not
-from discovery.statistics.escalation import (
+from twothirds.discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, FEWEST_WORKERS, TOLERANCE, dawid_skene, why_not
+from twothirds.discovery.statistics.escalation import (
     Setting,
     Side,
     alone,
@@ -37,7 +37,16 @@ from discovery.statistics.escalation import (
     frontier,
     odd_numbers,
 )
-from discovery.statistics.intervals import Z_95, Estimate, Interval, Resamples, estimates, refitted, share, wilson
-from discovery.statistics.matching import ALIKE, best_matches, distinct_selections, order_agreement
-from discovery.statistics.ppi import Corrected, corrected_share
-from discovery.statistics.ridge import fit_ridge
+from twothirds.discovery.statistics.intervals import (
+    Z_95,
+    Estimate,
+    Interval,
+    Resamples,
+    estimates,
+    refitted,
+    share,
+    wilson,
+)
+from twothirds.discovery.statistics.matching import ALIKE, best_matches, distinct_selections, order_agreement
+from twothirds.discovery.statistics.ppi import Corrected, corrected_share
+from twothirds.discovery.statistics.ridge import fit_ridge

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 Floats = NDArray[np.float64]
 Votes = NDArray[np.int8]  # examples × workers: 1, 0 or UNKNOWN

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 EPSILON = {"expert": 0.2, "skilled": 0.15, "crowd": 0.1}  # the paper's, by kind of annotator
 LEVEL = 0.05  # false discovery rate

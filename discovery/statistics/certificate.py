@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics.intervals import wilson
+from twothirds.discovery.statistics.intervals import wilson
 
 Floats = NDArray[np.float64]
 LEVELS = (

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 NEGLIGIBLE_LOSS = 0.01  # of accuracy
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics.agreement import Statistic, ratio
+from twothirds.discovery.statistics.agreement import Statistic, ratio
 
 Z_95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 

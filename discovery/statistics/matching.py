@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics.intervals import Estimate
+from twothirds.discovery.statistics.intervals import Estimate
 
 Floats = NDArray[np.float64]
 ALIKE = 0.7  # correlation from which two features count as the same finding: half of the variance is shared

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
-from discovery.statistics.intervals import Z_95, Estimate, share
+from twothirds.discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.statistics.intervals import Z_95, Estimate, share
 
 MIN_LABELS_OF_PEOPLE = 10  # people's labels, below which the normal interval means nothing
 

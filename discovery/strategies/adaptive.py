@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discovery.questions import Comparison, Kind, Labels, StrategyError, valid_columns
-from discovery.unresolved import UnresolvedSets
+from twothirds.discovery.questions import Comparison, Kind, Labels, StrategyError, valid_columns
+from twothirds.discovery.unresolved import UnresolvedSets
 
 
 class Adaptive:

@@ -15,8 +15,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Comparison, Kind, Labels, StrategyError, possible_counts
-from discovery.unresolved import UnresolvedSets
+from twothirds.discovery.questions import Comparison, Kind, Labels, StrategyError, possible_counts
+from twothirds.discovery.unresolved import UnresolvedSets
 
 NARROWEST, WIDEST, DRAWN = 3, 8, 10
 

@@ -18,7 +18,7 @@ from operator import or_
 
 import numpy as np
 
-from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
+from twothirds.discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 
 ExampleSet = int  # a bit mask: bit x is set if example x is in the set
 MAX_ENUMERATED = 20_000  # up to so many triples are listed, above that they are tried at random

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from discovery.questions import Comparison, Kind, Labels, StrategyError
+from twothirds.discovery.questions import Comparison, Kind, Labels, StrategyError
 
 
 class RandomOrder:

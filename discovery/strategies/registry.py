@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from discovery.questions import Strategy, StrategyError
-from discovery.strategies.adaptive import adaptive_pair, adaptive_triple
-from discovery.strategies.growing import Growing
-from discovery.strategies.hybrid import AdaptiveHybrid
-from discovery.strategies.nonadaptive import random_triple, tagging
+from twothirds.discovery.questions import Strategy, StrategyError
+from twothirds.discovery.strategies.adaptive import adaptive_pair, adaptive_triple
+from twothirds.discovery.strategies.growing import Growing
+from twothirds.discovery.strategies.hybrid import AdaptiveHybrid
+from twothirds.discovery.strategies.nonadaptive import random_triple, tagging
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "auto": Growing,

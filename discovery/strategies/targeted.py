@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Comparison, HearsAnswers, Kind, Labels, Strategy, StrategyError
-from discovery.statistics import fit_ridge
+from twothirds.discovery.questions import UNKNOWN, Comparison, HearsAnswers, Kind, Labels, Strategy, StrategyError
+from twothirds.discovery.statistics import fit_ridge
 
 Floats = NDArray[np.float64]
 GROUP = 8  # examples on each side

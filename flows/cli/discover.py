@@ -13,36 +13,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 
-from discovery import DIFFERENCE
-from flows.cli.errors import status_of
-from flows.cli.money import ask_on_terminal
-from flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
-from flows.cli.terminal import as_json, messages, results, terminal_display
-from flows.compare.settings import CompareSettings
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.errors import UsageError
-from flows.oracle_specs import KINDS, OracleKind
-from flows.prefect_api.connection import starting_prefect
-from flows.settings import account_name, micro_of
-from models import in_usd
+from twothirds.discovery import DIFFERENCE
+from twothirds.flows.cli.errors import status_of
+from twothirds.flows.cli.money import ask_on_terminal
+from twothirds.flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
+from twothirds.flows.cli.terminal import as_json, messages, results, terminal_display
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import KINDS, OracleKind
+from twothirds.flows.prefect_api.connection import starting_prefect
+from twothirds.flows.settings import account_name, micro_of
+from twothirds.models import in_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reports import Run
-    from reports.run import RunSummary
+    from twothirds.reports import Run
+    from twothirds.reports.run import RunSummary
 
 
 @takes(DiscoverSettings, positional="dataset", output=Paying)
 def discover(settings: DiscoverSettings, output: Paying) -> int:
     with starting_prefect():
-        from flows.discover.preparation import prepare
+        from twothirds.flows.discover.preparation import prepare
 
         prepared = prepare(settings, terminal_display(output.log))
         prepared.check_oracle()
-        from flows.discover.forecast import forecast_discovery
-        from flows.estimate import agreed_budget
+        from twothirds.flows.discover.forecast import forecast_discovery
+        from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_discovery(prepared),
@@ -51,7 +51,7 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
             agree=ask_on_terminal(output.yes, prepared.display),
             display=prepared.display,
         )
-    from flows.discover.flow import run_flow
+    from twothirds.flows.discover.flow import run_flow
 
     run = run_flow(prepared.with_budget(budget))
     if output.json:
@@ -64,14 +64,14 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
 @takes(EnrichSettings, positional="dataset", output=Paying)
 def enrich(settings: EnrichSettings, output: Paying) -> int:
     with starting_prefect():
-        from flows.enrich.checks import check, check_oracles
+        from twothirds.flows.enrich.checks import check, check_oracles
 
         folder, _ = check(settings)
         display = terminal_display(output.log)
         check_oracles(settings, display)
-        from flows.enrich.flow import run_flow
-        from flows.enrich.forecast import forecast_enrichment
-        from flows.estimate import agreed_budget
+        from twothirds.flows.enrich.flow import run_flow
+        from twothirds.flows.enrich.forecast import forecast_enrichment
+        from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_enrichment(settings, display),
@@ -88,13 +88,13 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
 @takes(RediscoverSettings, positional="dataset", output=Paying)
 def rediscover(settings: RediscoverSettings, output: Paying) -> int:
     with starting_prefect():
-        from flows.enrich.checks import check_oracles
+        from twothirds.flows.enrich.checks import check_oracles
 
         display = terminal_display(output.log)
         check_oracles(settings, display)
-        from flows.enrich.forecast import forecast_rediscovery
-        from flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
-        from flows.estimate import agreed_budget
+        from twothirds.flows.enrich.forecast import forecast_rediscovery
+        from twothirds.flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
+        from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_rediscovery(settings, display),
@@ -113,12 +113,12 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
 @takes(CompareSettings, positional="dataset", output=Paying)
 def compare(settings: CompareSettings, output: Paying) -> int:
     with starting_prefect():
-        from flows.compare.preparation import prepare_comparison
+        from twothirds.flows.compare.preparation import prepare_comparison
 
         prepared = prepare_comparison(settings, terminal_display(output.log))
         prepared.check_oracles()
-        from flows.compare.forecast import forecast_comparison  # which imports Prefect
-        from flows.estimate import agreed_budget
+        from twothirds.flows.compare.forecast import forecast_comparison  # which imports Prefect
+        from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
             lambda: forecast_comparison(prepared),
@@ -127,7 +127,7 @@ def compare(settings: CompareSettings, output: Paying) -> int:
             agree=ask_on_terminal(output.yes, prepared.display),
             display=prepared.display,
         )
-    from flows.compare.flow import run_flow
+    from twothirds.flows.compare.flow import run_flow
 
     result = run_flow(prepared.with_budget(budget))
     if output.json:
@@ -148,8 +148,8 @@ def serve(
     output: Output = PLAIN,  # noqa: ARG001
 ) -> None:
     """Keep a Prefect server running until Ctrl-C (the default)."""
-    from flows.prefect_api.environment import prefect_environment, state_folder
-    from flows.prefect_api.servers import PASSWORD, keep_server
+    from twothirds.flows.prefect_api.environment import prefect_environment, state_folder
+    from twothirds.flows.prefect_api.servers import PASSWORD, keep_server
 
     os.environ.update(prefect_environment())
     with keep_server(state_folder(), port) as running:
@@ -165,8 +165,8 @@ def serve(
 @action(server, "server stop")
 def stop(*, output: Output = PLAIN) -> None:
     """Stop the server that runs have left in the background; it ends by itself too (TWOTHIRDS_SERVER_MINUTES)."""
-    from flows.prefect_api.background import stop_background_servers
-    from flows.prefect_api.environment import state_folder
+    from twothirds.flows.prefect_api.background import stop_background_servers
+    from twothirds.flows.prefect_api.environment import state_folder
 
     stopped, used = stop_background_servers(state_folder())
     lines = [f"stopped {url}" for url in stopped] + [f"{url} goes on: a run uses it" for url in used]
@@ -179,10 +179,10 @@ def worker(
     output: Output = PLAIN,  # noqa: ARG001
 ) -> None:
     """Start a Prefect worker in this clone, with the address and password of the server that is kept here."""
-    from flows.prefect_api.environment import prefect_environment, state_folder
-    from flows.prefect_api.servers import worker_environment
+    from twothirds.flows.prefect_api.environment import prefect_environment, state_folder
+    from twothirds.flows.prefect_api.servers import worker_environment
 
-    clone = Path(__file__).parents[2]
+    clone = Path(__file__).resolve().parents[2]
     os.environ.update(prefect_environment() | worker_environment(state_folder(), clone))
     store = "the store of TWOTHIRDS_STORE" if os.environ.get("TWOTHIRDS_STORE") else "this account's own store"
     messages().print(
@@ -214,7 +214,7 @@ def _print_features(run: Run) -> None:
 
 
 def _result_lines(summary: RunSummary) -> Iterator[str]:
-    from reports.drawing import plural
+    from twothirds.reports.drawing import plural
 
     rare = f" (--rare {summary.rare:g})" if summary.rare != DIFFERENCE else ""
     sampled = f" (both {summary.of_sampled})" if summary.of_sampled else ""
@@ -246,7 +246,7 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
 
 def _lines_of_questions(summary: RunSummary) -> list[str]:
     """What questions for several features brought, and which of these repeat one another."""
-    from reports.drawing import plural
+    from twothirds.reports.drawing import plural
 
     lines = []
     if found := summary.per_question:
@@ -282,13 +282,13 @@ Name = Annotated[str, option("NAME", "a feature as it is called now")]
 steer = command_group(
     "steer",
     "steer runs/faces veto 'photo quality'",
-    usage="Usage: python -m flows steer RUN COMMAND [WORDS…] [OPTIONS]",
+    usage="Usage: twothirds steer RUN COMMAND [WORDS…] [OPTIONS]",
 )
 
 
 def _steering(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     name = example.partition(" ")[0]
-    usage = f"Usage: python -m flows steer RUN {name} [WORDS…] [OPTIONS]"
+    usage = f"Usage: twothirds steer RUN {name} [WORDS…] [OPTIONS]"
     return action(steer, f"steer runs/faces {example}", name=name, usage=usage)
 
 
@@ -334,9 +334,9 @@ def steer_budget(
 
 
 def _enter(run: str, output: Output, command: str, **fields: Any) -> None:
-    from flows.serving.steer import enter_command
-    from reports.run import LIVE, LiveRun
-    from sources import Columns, DatasetError, load_dataset
+    from twothirds.flows.serving.steer import enter_command
+    from twothirds.reports.run import LIVE, LiveRun
+    from twothirds.sources import Columns, DatasetError, load_dataset
 
     folder = Path(run)
 

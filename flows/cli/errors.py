@@ -8,8 +8,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from flows.errors import UsageError
-from flows.prefect_api.endings import BUDGET, clean, ending_of, line_of
+from twothirds.flows.errors import UsageError
+from twothirds.flows.prefect_api.endings import BUDGET, clean, ending_of, line_of
 
 if TYPE_CHECKING:
     from cyclopts import CycloptsError
@@ -38,7 +38,7 @@ def usage_error(error: CycloptsError) -> UsageError:
     """What the parser found wrong, in our words."""
     import cyclopts
 
-    chain = " ".join(("python -m flows", *(error.command_chain or ())))
+    chain = " ".join(("twothirds", *(error.command_chain or ())))
     see, argument = f"see {chain} --help", error.argument
     name = ""
     if argument is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 
-from flows.cli.options import (
+from twothirds.flows.cli.options import (
     PLAIN,
     STORE,
     DatasetOption,
@@ -25,17 +25,17 @@ from flows.cli.options import (
     option,
     takes,
 )
-from flows.cli.terminal import as_json, results, terminal_display
-from flows.compare.settings import CompareSettings
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.errors import UsageError
-from flows.progress import Display
-from models import in_usd
+from twothirds.flows.cli.terminal import as_json, results, terminal_display
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.progress import Display
+from twothirds.models import in_usd
 
 if TYPE_CHECKING:
-    from flows.estimate import Estimate
-    from store import Cost, Night
+    from twothirds.flows.estimate import Estimate
+    from twothirds.store import Cost, Night
 
 estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
 
@@ -44,8 +44,8 @@ estimate = command_group("estimate", "estimate datasets/faces --oracle simulated
 @takes(DiscoverSettings, positional="dataset")
 def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
     """Say what a discovery will cost. For another command: estimate enrich, estimate compare …"""
-    from flows.discover.forecast import forecast_discovery
-    from flows.discover.preparation import prepare
+    from twothirds.flows.discover.forecast import forecast_discovery
+    from twothirds.flows.discover.preparation import prepare
 
     display = terminal_display()
     prepared = prepare(settings, display)
@@ -58,7 +58,7 @@ def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
 @takes(EnrichSettings, positional="dataset")
 def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     """Say what the labels will cost that a table lacks."""
-    from flows.enrich.forecast import forecast_enrichment
+    from twothirds.flows.enrich.forecast import forecast_enrichment
 
     _print_estimate(forecast_enrichment(settings, terminal_display()), output)
 
@@ -71,7 +71,7 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
 @takes(RediscoverSettings, positional="dataset")
 def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
     """Say what proposing new features will cost."""
-    from flows.enrich.forecast import forecast_rediscovery
+    from twothirds.flows.enrich.forecast import forecast_rediscovery
 
     _print_estimate(forecast_rediscovery(settings, terminal_display()), output)
 
@@ -80,8 +80,8 @@ def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
 @takes(CompareSettings, positional="dataset")
 def estimate_compare(settings: CompareSettings, output: Output) -> None:
     """Say what a comparison of oracles will cost."""
-    from flows.compare.forecast import forecast_comparison
-    from flows.compare.preparation import prepare_comparison
+    from twothirds.flows.compare.forecast import forecast_comparison
+    from twothirds.flows.compare.preparation import prepare_comparison
 
     display = terminal_display()
     prepared = prepare_comparison(settings, display)
@@ -100,8 +100,8 @@ def estimate_report(
     output: Output = PLAIN,
 ) -> None:
     """Say what the controls of a report with --target will cost."""
-    from flows.runs import forecast_control
-    from reports import Run
+    from twothirds.flows.runs import forecast_control
+    from twothirds.reports import Run
 
     _print_estimate(forecast_control(Run(Path(run)), target, dataset, terminal_display()), output)
 
@@ -118,8 +118,8 @@ def estimate_rationale(
     output: Output = PLAIN,
 ) -> None:
     """Say what asking why will cost."""
-    from flows.runs import RationaleRequest, forecast_reasons
-    from reports import Run
+    from twothirds.flows.runs import RationaleRequest, forecast_reasons
+    from twothirds.reports import Run
 
     request = RationaleRequest(labels, limit, store=store, dataset=dataset)
     _print_estimate(forecast_reasons(Run(Path(run)), request, terminal_display()), output)
@@ -132,14 +132,14 @@ def costs(
     nights: Annotated[bool, flag("a line for each run: when, how it ended, what it cost, and what to do")] = False,
     output: StoreOutput = STORE,
 ) -> None:
-    from flows.settings import open_store
-    from store import StoreError
+    from twothirds.flows.settings import open_store
+    from twothirds.store import StoreError
 
     store, chosen = open_store(output.store, terminal_display()), Path(run).name if run else None
     found = store.costs.nights(chosen) if nights else []
     rows = [] if nights else store.costs.lines(chosen)
     if run and not found and not rows:
-        raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
+        raise StoreError(f"no run {run!r} in this store: `twothirds costs` lists those that are")
     if output.json:
         print(as_json([*map(asdict, found), *map(asdict, rows)]))
     elif nights:
@@ -202,7 +202,7 @@ def saved_by_sharing(rows: list[Cost]) -> str | None:
 
 
 def _print_costs(rows: list[Cost]) -> None:
-    from store import short_id
+    from twothirds.store import short_id
 
     table = Table()
     words = ("run", "began", "oracle", "kind")
@@ -221,13 +221,13 @@ def _print_costs(rows: list[Cost]) -> None:
         most = in_usd(sum(row.unknown for row in rows), at_most=True)
         results().print(
             f"the cost of {calls:,} request{'' if calls == 1 else 's'} is not known: at most {most} more; "
-            "`python -m flows store settle` books what the bill shows"
+            "`twothirds store settle` books what the bill shows"
         )
 
 
 def _print_nights(nights: list[Night]) -> None:
     """The latest last, and below the table what is to be done."""
-    from store import short_id
+    from twothirds.store import short_id
 
     def usd(amount: int, *, at_most: bool = False) -> str:
         return in_usd(amount, at_most=at_most).removesuffix(" USD")

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from flows.errors import UsageError
-from flows.oracle_specs import choices_of
-from flows.settings import NOT_REPEATED
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import choices_of
+from twothirds.flows.settings import NOT_REPEATED
 
 Settings = TypeVar("Settings", bound=BaseModel)
 Function = TypeVar("Function", bound=Callable[..., int | None])
@@ -55,7 +55,7 @@ def command_group(name: str, example: str, usage: str | None = None) -> App:
     return App(
         name=name,
         usage=usage,
-        help_epilogue=f"example: python -m flows {example}",
+        help_epilogue=f"example: twothirds {example}",
         group_arguments=Group("Arguments", sort_key=0),
         group_parameters=Group("Options", sort_key=5),
     )
@@ -63,7 +63,7 @@ def command_group(name: str, example: str, usage: str | None = None) -> App:
 
 def action(app: App, example: str, **more: Any) -> Callable[[Function], Function]:
     """Adds an action, which the help lists below those added before."""
-    epilogue, place = f"example: python -m flows {example}", sum(1 for _ in app)
+    epilogue, place = f"example: twothirds {example}", sum(1 for _ in app)
     return lambda run: app.command(run, help_epilogue=epilogue, sort_key=place, **more)
 
 
@@ -85,8 +85,8 @@ class Output:
 
     def print(self, data: Any, lines: Iterable[str]) -> None:
         """Results go to stdout: as JSON, or as lines."""
-        from flows.cli.terminal import as_json
-        from sources import printable
+        from twothirds.flows.cli.terminal import as_json
+        from twothirds.sources import printable
 
         print(as_json(data) if self.json else "\n".join(map(printable, lines)))
 
@@ -118,7 +118,7 @@ class Paying(Output):
         """With the figures written at its end, however it ends."""
         if self.metrics is None:
             return command(settings, self)
-        from flows.prefect_api.metrics_file import writing_metrics
+        from twothirds.flows.prefect_api.metrics_file import writing_metrics
 
         with writing_metrics(self.metrics, settings, command.__name__) as ended:
             ended.status = command(settings, self) or 0

@@ -12,9 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.status import Status
 from rich.text import Text
 
-from flows.cli.errors import log_line
-from flows.progress import Display
-from sources import printable
+from twothirds.flows.cli.errors import log_line
+from twothirds.flows.progress import Display
+from twothirds.sources import printable
 
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
 

@@ -8,15 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
-from flows.cli.terminal import messages
-from flows.errors import UsageError
-from flows.settings import account_name, open_store, read_usd
+from twothirds.flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
+from twothirds.flows.cli.terminal import messages
+from twothirds.flows.errors import UsageError
+from twothirds.flows.settings import account_name, open_store, read_usd
 
 if TYPE_CHECKING:
-    from store import Store
+    from twothirds.store import Store
 
-review = command_group("review", "review invite Ann; python -m flows review")
+review = command_group("review", "review invite Ann; twothirds review")
 BaseUrl = Annotated[str | None, option("URL", "address under which people reach the page, if not host and port")]
 Queue = Annotated[str | None, option("QUEUE", "only the questions of --oracle human:QUEUE")]
 Days = Annotated[float, option("DAYS", "how long the invitation lasts")]
@@ -44,7 +44,7 @@ def serve(
     output: StoreOutput = STORE,
 ) -> None:
     """Serve the page on which people answer (the default)."""
-    from flows.reviewing import page
+    from twothirds.flows.reviewing import page
 
     opened = open_store(output.store)
     settings = page.PageSettings(
@@ -53,7 +53,7 @@ def serve(
     )  # fmt: skip
     _say(f"the page answers at {settings.address}; Ctrl-C ends it")
     where = f" --store {output.store}" if output.store else ""
-    _say(f"invite people with: python -m flows review invite NAME{where}")
+    _say(f"invite people with: twothirds review invite NAME{where}")
     _say(f"overview: {page.invite(opened, 'admin', days=days, admin=True, address=settings.address)}")
     page.serve(opened, settings)
     _say("the page has ended: every answer is kept; run the same command again to go on")
@@ -71,7 +71,7 @@ def invite(
     output: StoreOutput = STORE,
 ) -> None:
     """Print a link for each person who may answer."""
-    from flows.reviewing import page
+    from twothirds.flows.reviewing import page
 
     opened, by = _named("invite", names, output.store), account_name() if sender is None else sender
     links = {name: page.invite(opened, name, days=days, admin=admin, address=base_url, by=by) for name in names}
@@ -79,13 +79,13 @@ def invite(
     output.print(links, lines)
     if base_url is None and not page.is_running(opened):
         where = f" --store {output.store}" if output.store else ""
-        _say(f"the page is not running, and the links work only while it is: python -m flows review{where}")
+        _say(f"the page is not running, and the links work only while it is: twothirds review{where}")
 
 
 @action(review, "review revoke Ann")
 def revoke(*names: People, output: StoreOutput = STORE) -> None:
     """End the invitations of people."""
-    from flows.reviewing import page
+    from twothirds.flows.reviewing import page
 
     opened = _named("revoke", names, output.store)
     ended = {name: page.revoke(opened, name) for name in names}
@@ -95,7 +95,7 @@ def revoke(*names: People, output: StoreOutput = STORE) -> None:
 @action(review, "review withdraw Ann --yes")
 def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> None:
     """Set aside all answers of people, and take back the features that only they have named."""
-    from flows.reviewing import page
+    from twothirds.flows.reviewing import page
 
     opened = _named("withdraw", names, output.store)
     effects = {name: page.withdraw(opened, name, really=yes) for name in names}
@@ -124,7 +124,7 @@ def status(*, output: StoreOutput = STORE) -> None:
 @action(review, "review export answers.csv")
 def export(file: Annotated[str, option("FILE", "the CSV file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Write all answers of people to a CSV file."""
-    from flows.reviewing import page
+    from twothirds.flows.reviewing import page
 
     path = Path(file)
     try:
@@ -148,8 +148,8 @@ def checks(
     output: StoreOutput = STORE,
 ) -> None:
     """Add attention checks: labels whose answer is known."""
-    from flows.reviewing.page import add_checks
-    from sources import Columns
+    from twothirds.flows.reviewing.page import add_checks
+    from twothirds.sources import Columns
 
     columns = Columns(id_column, text_column, image_column)
     entered = add_checks(open_store(output.store), dataset, Path(file), queue, columns)
@@ -178,9 +178,9 @@ def publish(
     output: StoreOutput = STORE,
 ) -> None:
     """Post the questions that wait as paid tasks."""
-    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
-    from flows.reviewing.mturk import publish as post
-    from flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
+    from twothirds.flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
+    from twothirds.flows.reviewing.mturk import publish as post
+    from twothirds.flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
 
     if not mturk:
         raise UsageError("review publish: say where: --mturk")
@@ -205,7 +205,7 @@ def publish(
     elif plan.tasks:
         address = base_url or opened.queue.people.remembered(ADDRESS) or DEFAULT_ADDRESS
         posted = post(opened, client_of(terms.market.endpoint), plan, address)
-        print(f"{posted} tasks posted; collect their answers with: python -m flows review collect")
+        print(f"{posted} tasks posted; collect their answers with: twothirds review collect")
 
 
 @action(review, "review collect --bonus 0.10 --yes")
@@ -217,7 +217,7 @@ def collect(
     output: StoreOutput = STORE,
 ) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
-    from flows.reviewing import mturk, page
+    from twothirds.flows.reviewing import mturk, page
 
     opened, market = open_store(output.store), mturk.PRODUCTION if production else mturk.SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None
@@ -250,8 +250,8 @@ def studio(
 ) -> None:
     """Runs, their features and labels, and the review in one place. Open the link that it prints; invite editors and
     reviewers from there."""
-    from flows.reviewing.page import PageSettings
-    from flows.serving.app import StudioSettings, owner_link, serve_studio
+    from twothirds.flows.reviewing.page import PageSettings
+    from twothirds.flows.serving.app import StudioSettings, owner_link, serve_studio
 
     opened = open_store(output.store)
     page = PageSettings(host=host, port=port, base_url=base_url)

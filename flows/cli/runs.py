@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.options import (
+from twothirds.flows.cli.options import (
     CHANGING,
     PAYING,
     PLAIN,
@@ -21,11 +21,11 @@ from flows.cli.options import (
     flag,
     option,
 )
-from flows.cli.terminal import terminal_display
-from flows.errors import UsageError
+from twothirds.flows.cli.terminal import terminal_display
+from twothirds.flows.errors import UsageError
 
 if TYPE_CHECKING:
-    from reports import Run
+    from twothirds.reports import Run
 
 RunFolder = Annotated[str, option("RUN", "a run folder")]
 
@@ -46,7 +46,7 @@ def report(
 ) -> None:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
-    from flows import runs
+    from twothirds.flows import runs
 
     page = runs.report(
         _run_of(run),
@@ -84,7 +84,7 @@ def export(
     dataset: DatasetOption = None,
     output: Output = PLAIN,
 ) -> None:
-    from flows.runs import export as write_export
+    from twothirds.flows.runs import export as write_export
 
     files = write_export(
         _run_of(run),
@@ -109,7 +109,7 @@ def tree(
     dot: Annotated[bool, flag("print it for Graphviz")] = False,
     output: Output = PLAIN,
 ) -> None:
-    from discovery import as_dot, as_json, as_text
+    from twothirds.discovery import as_dot, as_json, as_text
 
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
     found = _run_of(run).findings.tree(**{name: value for name, value in chosen.items() if value is not None})
@@ -126,7 +126,7 @@ def attributes(
     dataset: DatasetOption = None,
     output: Output = PLAIN,
 ) -> None:
-    from flows.runs import attributes as make_attributes
+    from twothirds.flows.runs import attributes as make_attributes
 
     display = terminal_display()
     result = make_attributes(_run_of(run), confirmed=yes, budget=budget, store=store, dataset=dataset, display=display)
@@ -136,7 +136,7 @@ def attributes(
 features = command_group(
     "features",
     "features runs/faces merge beard 'facial hair' --into beard",
-    usage="Usage: python -m flows features RUN COMMAND [NAME…] [OPTIONS]",
+    usage="Usage: twothirds features RUN COMMAND [NAME…] [OPTIONS]",
 )
 Names = Annotated[str, option("NAME", "names of features")]
 Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it for the next")]
@@ -155,7 +155,7 @@ def rationale(
 ) -> None:
     """One question each about labels that are in doubt: what speaks for them, with a quote where the example is a text.
     Without --yes or --budget it only says what that costs, unless it is free."""
-    from flows.runs import RationaleRequest, ask_why
+    from twothirds.flows.runs import RationaleRequest, ask_why
 
     request = RationaleRequest(labels, limit, output.yes, budget, store, dataset)
     result = ask_why(_run_of(run), request, terminal_display())
@@ -164,7 +164,7 @@ def rationale(
 
 def _action(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     name = example.partition(" ")[0]
-    usage = f"Usage: python -m flows features RUN {name} [NAME…] [OPTIONS]"
+    usage = f"Usage: twothirds features RUN {name} [NAME…] [OPTIONS]"
     return action(features, f"features runs/faces {example}", name=name, usage=usage)
 
 
@@ -245,7 +245,7 @@ def log(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
 labels = command_group(
     "labels",
     "labels runs/faces import doubtful.csv --by Ann",
-    usage="Usage: python -m flows labels RUN COMMAND [ARGUMENT…] [OPTIONS]",
+    usage="Usage: twothirds labels RUN COMMAND [ARGUMENT…] [OPTIONS]",
 )
 ByOption = Annotated[str | None, option("NAME", "who corrects (default: the name of your account)")]
 
@@ -287,14 +287,14 @@ def list_labels(run: RunFolder, /, *, output: Output = PLAIN) -> None:
 
 
 def _correct(run: str, *words: str, output: Output, **more: Any) -> None:
-    from flows.runs import correct_labels
+    from twothirds.flows.runs import correct_labels
 
     result = correct_labels(_run_of(run), *words, display=terminal_display(), **more)
     output.print(result.data, result.lines)
 
 
 def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **more: Any) -> None:
-    from flows.runs import CurationRequest, curate
+    from twothirds.flows.runs import CurationRequest, curate
 
     shared: dict[str, Any] = {key: getattr(output, key) for key in ("budget", "store", "dataset")}
     request = CurationRequest(name, [*names], ask=not output.no_ask, confirmed=output.yes, **shared, **more)
@@ -303,7 +303,7 @@ def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **mor
 
 
 def _run_of(folder: str) -> Run:
-    from reports import Run
+    from twothirds.reports import Run
 
     if not folder.strip():
         raise UsageError("RUN is empty: give a run folder that discover wrote")

@@ -49,8 +49,10 @@ class Interruption:
     def _note(self, number: int) -> None:
         if not self._noted:
             self._noted, self.status = True, _SIGNALS[number]
-        if "models.stopping" in sys.modules:  # else no oracle has been asked; importing it here would take too long
-            sys.modules["models.stopping"].stopping.set()
+        if (
+            "twothirds.models.stopping" in sys.modules
+        ):  # else no oracle has been asked; importing it here would take too long
+            sys.modules["twothirds.models.stopping"].stopping.set()
 
     def _wait(self, reading: int) -> None:
         while (number := os.read(reading, 1)[0]) not in _SIGNALS:

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
-from flows.cli.terminal import terminal_display
-from flows.errors import UsageError
+from twothirds.flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
+from twothirds.flows.cli.terminal import terminal_display
+from twothirds.flows.errors import UsageError
 
 if TYPE_CHECKING:
-    from store import Store
+    from twothirds.store import Store
 
 DONE, WRONG = 0, 1
 DAY_SECONDS = 86_400
@@ -26,8 +26,8 @@ store = command_group("store", "store check")
 @action(store, "store check --store sqlite:///answers.sqlite")
 def check(*, output: StoreOutput = STORE) -> int:
     """Recompute every key, checksum and sum, and list what is wrong (status 1)."""
-    from flows.cli.store_check import check as check_store
-    from store import DamagedStore
+    from twothirds.flows.cli.store_check import check as check_store
+    from twothirds.store import DamagedStore
 
     try:
         with _existing(output.store) as opened:
@@ -58,7 +58,7 @@ def prune(
     output: StoreOutput = STORE,
 ) -> None:
     """Remove raw replies, and entries of runs that asked nothing. Answers, charges and sums stay."""
-    from reports.drawing import plural
+    from twothirds.reports.drawing import plural
 
     if not older > 0:
         raise UsageError(f"--older {older:g}: give a number of days above 0")
@@ -124,10 +124,10 @@ def settle(
     output: StoreOutput = STORE,
 ) -> None:
     """List requests whose cost is not known, or book what the provider's bill shows for them."""
-    from flows.settings import micro, read_usd
-    from models import in_usd
-    from reports.drawing import plural
-    from store import StoreError, short_id
+    from twothirds.flows.settings import micro, read_usd
+    from twothirds.models import in_usd
+    from twothirds.reports.drawing import plural
+    from twothirds.store import StoreError, short_id
 
     if (run is None) is not all or (at is not None and nothing):
         raise UsageError("store settle: give a RUN or --all, and at most one of --at and --nothing")
@@ -140,7 +140,7 @@ def settle(
     which = None if run is None else Path(run).name
     with _existing(output.store) as opened:
         if which is not None and not opened.runs.knows(which):
-            raise StoreError(f"no run {run!r} in this store: `python -m flows costs` lists those that are")
+            raise StoreError(f"no run {run!r} in this store: `twothirds costs` lists those that are")
         found = opened.settlements.unsettled(which)
         lines = [
             f"{entry.name} {short_id(entry.run_id)}, {entry.oracle}, {entry.kind}: "
@@ -162,7 +162,7 @@ def settle(
 @action(store, "store backup answers-2026-11-16.sqlite")
 def backup(file: Annotated[str, option("FILE", "the new file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Copy the store to a new file while runs go on."""
-    from store import back_up
+    from twothirds.store import back_up
 
     with _existing(output.store) as opened, _percent("copied") as progress:
         back_up(opened, Path(file), progress)
@@ -172,9 +172,9 @@ def backup(file: Annotated[str, option("FILE", "the new file to write")], /, *, 
 @action(store, "store restore answers-2026-11-16.sqlite --store new.sqlite")
 def restore(file: Annotated[str, option("FILE", "the backup to read")], /, *, output: StoreOutput = STORE) -> None:
     """Make a new store from a backup."""
-    from flows.settings import default_store
-    from store import restore as copy
-    from store import store_name
+    from twothirds.flows.settings import default_store
+    from twothirds.store import restore as copy
+    from twothirds.store import store_name
 
     url = output.store or default_store()
     with _percent("restored") as progress:
@@ -184,8 +184,8 @@ def restore(file: Annotated[str, option("FILE", "the backup to read")], /, *, ou
 
 def _existing(url: str | None) -> Store:
     """The store, which must exist: a typo in --store must not create a new one."""
-    from flows.settings import default_store
-    from store import DamagedStore, Store, StoreError, sqlite_file, store_name
+    from twothirds.flows.settings import default_store
+    from twothirds.store import DamagedStore, Store, StoreError, sqlite_file, store_name
 
     url = url or default_store()
     path = sqlite_file(url)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from flows.progress import SILENT, Display
-from models import NO_QUESTION, Answer, in_usd, stored_key
-from store import PROBE, Store, StoredRequest, identity_digest, text_key
+from twothirds.flows.progress import SILENT, Display
+from twothirds.models import NO_QUESTION, Answer, in_usd, stored_key
+from twothirds.store import PROBE, Store, StoredRequest, identity_digest, text_key
 
 MAX_PROBLEM_LINES = 20  # lines of one kind of problem; the rest is counted
 

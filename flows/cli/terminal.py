@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
     from rich.console import ConsoleOptions
 
-    from flows.progress import Display
+    from twothirds.flows.progress import Display
 
 
 def as_json(value: Any) -> str:
     """The same value for people and programs: control characters are written as JSON's own escapes."""
-    from sources import printable
+    from twothirds.sources import printable
 
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(
@@ -39,7 +39,7 @@ HELP_INDENT = 28  # columns before what an option means
 
 def print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
     """In place of Python's own, as `sys.excepthook`."""
-    from sources import printable_lines
+    from twothirds.sources import printable_lines
 
     print(printable_lines("".join(traceback.format_exception(kind, error, where))), file=sys.stderr, end="")
 
@@ -51,7 +51,7 @@ class PlainConsole(Console):
         super().__init__(emoji=False, markup=False, highlight=False, **named)
 
     def render_str(self, text: str, **named: Any) -> Text:
-        from sources import printable_lines
+        from twothirds.sources import printable_lines
 
         return super().render_str(printable_lines(text), **named)
 
@@ -70,7 +70,7 @@ def results() -> Console:
 
 def terminal_display(log: str = "text") -> Display:
     """What shows on stderr how far a command is: the one place where a command gets its display."""
-    from flows.cli.progress import JsonDisplay, TerminalDisplay
+    from twothirds.flows.cli.progress import JsonDisplay, TerminalDisplay
 
     return JsonDisplay() if log == "json" else TerminalDisplay(messages())
 

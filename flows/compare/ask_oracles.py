@@ -10,12 +10,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
-from flows.compare.preparation import ComparedOracle, PreparedComparison
-from flows.discover.findings import StopReason
-from flows.discover.flow import run_discovery
-from flows.discover.outcome import Outcome
-from flows.progress import recorded_run, run_ledger
-from models import (
+from twothirds.flows.compare.preparation import ComparedOracle, PreparedComparison
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.progress import recorded_run, run_ledger
+from twothirds.models import (
     MICRO,
     Answer,
     AnswersPending,
@@ -32,8 +32,8 @@ from models import (
     SheetWriter,
     unlike,
 )
-from models.people import RecordedVotes
-from reports.compare import Discovered, Named, Rater
+from twothirds.models.people import RecordedVotes
+from twothirds.reports.compare import Discovered, Named, Rater
 
 SHOW_SECONDS = 0.2  # between two counts of votes
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory

@@ -12,21 +12,28 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_label, waits_for
-from flows.compare.preparation import PreparedComparison, prepare_comparison
-from flows.compare.settings import CompareSettings
-from flows.discover.findings import StopReason
-from flows.discover.preparation import as_rows
-from flows.oracle_specs import OracleSpec
-from flows.prefect_api.endings import BUDGET
-from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from flows.reviewing.suspension import suspend
-from flows.settings import micro_of, served_at
-from models import AnswersPending, OracleLost, Panel, connect, in_usd
-from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
-from reports.drawing import plural
-from tasks import elicit, label, publish
+from twothirds.flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_label, waits_for
+from twothirds.flows.compare.preparation import PreparedComparison, prepare_comparison
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.discover.preparation import as_rows
+from twothirds.flows.oracle_specs import OracleSpec
+from twothirds.flows.prefect_api.endings import BUDGET
+from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.reviewing.suspension import suspend
+from twothirds.flows.settings import micro_of, served_at
+from twothirds.models import AnswersPending, OracleLost, Panel, connect, in_usd
+from twothirds.reports.compare import (
+    OracleComparison,
+    Study,
+    compare_oracles,
+    summary_rows,
+    verdict_of,
+    write_comparison,
+)
+from twothirds.reports.drawing import plural
+from twothirds.tasks import elicit, label, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from flows.compare.ask_oracles import batches_of
-from flows.compare.preparation import PreparedComparison, people_of
-from flows.discover.forecast import price_of
-from flows.estimate import Asked, Chances, Estimate, Measuring, Pricing, draw, made_up_features, unanswered_by
-from models import Label
-from models.people import RecordedVotes
+from twothirds.flows.compare.ask_oracles import batches_of
+from twothirds.flows.compare.preparation import PreparedComparison, people_of
+from twothirds.flows.discover.forecast import price_of
+from twothirds.flows.estimate import Asked, Chances, Estimate, Measuring, Pricing, draw, made_up_features, unanswered_by
+from twothirds.models import Label
+from twothirds.models.people import RecordedVotes
 
 
 def forecast_comparison(prepared: PreparedComparison) -> Estimate:

@@ -13,24 +13,24 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Kind, same_name
-from discovery.strategies import NARROWEST
-from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
-from flows.discover.known import read_features
-from flows.discover.preparation import RUNS, Prepared
-from flows.discover.profiles import Profile
-from flows.discover.settings import DiscoverSettings
-from flows.errors import UsageError
-from flows.oracle_specs import OracleSpec, deciding
-from flows.oracles import build_oracle, remarks_on
-from flows.progress import SILENT, Display
-from flows.settings import Environment, OutFolder, open_store
-from models import Compare, Feature, Oracle, check_ahead, digest_of, rows_save
-from models.people import RecordedVotes
-from reports.compare import COMPARISON_JSON, read_settings
-from reports.run import RunError, check_writable
-from sources import Dataset, Example, load_dataset
-from store import EVER, Job, Store
+from twothirds.discovery import UNKNOWN, Kind, same_name
+from twothirds.discovery.strategies import NARROWEST
+from twothirds.flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
+from twothirds.flows.discover.known import read_features
+from twothirds.flows.discover.preparation import RUNS, Prepared
+from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import OracleSpec, deciding
+from twothirds.flows.oracles import build_oracle, remarks_on
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import Environment, OutFolder, open_store
+from twothirds.models import Compare, Feature, Oracle, check_ahead, digest_of, rows_save
+from twothirds.models.people import RecordedVotes
+from twothirds.reports.compare import COMPARISON_JSON, read_settings
+from twothirds.reports.run import RunError, check_writable
+from twothirds.sources import Dataset, Example, load_dataset
+from twothirds.store import EVER, Job, Store
 
 MOST_VOTES = 99  # of a discovery
 PEOPLE = ("human", "recorded", "simulated")  # the kinds that stand for people by default, first match

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from flows.settings import DatasetText, OracleText, RunSettings, Usd
-from models import digest_of
-from sources import name_of
+from twothirds.flows.settings import DatasetText, OracleText, RunSettings, Usd
+from twothirds.models import digest_of
+from twothirds.sources import name_of
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for
 MOST_VOTES = 999
@@ -108,4 +108,4 @@ class CompareSettings(RunSettings):
                 continue
             flag = "--" + name.replace("_", "-")
             words += [flag] if value is True else [flag, str(value)]
-        return "python -m flows compare " + shlex.join(words)
+        return "twothirds compare " + shlex.join(words)

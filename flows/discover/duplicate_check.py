@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from discovery import (
+from twothirds.discovery import (
     NOTHING_SEEN,
     SAME_FROM,
     Closeness,
@@ -19,7 +19,7 @@ from discovery import (
     label_odds,
     likeness,
 )
-from models import Answer, Ballot, Elicited, Feature, Label, OracleError, OracleUnavailable, Same, Verdict
+from twothirds.models import Answer, Ballot, Elicited, Feature, Label, OracleError, OracleUnavailable, Same, Verdict
 
 MOST_PAIRS = 4  # that one new feature is asked about, the likeliest
 MOST_ANSWERS = 3  # to one pair

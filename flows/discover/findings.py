@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from discovery import (
+from twothirds.discovery import (
     NOTHING_SEEN,
     UNKNOWN,
     Comparison,
@@ -16,7 +16,7 @@ from discovery import (
     Labels,
     contradicts,
 )
-from models import (
+from twothirds.models import (
     Answer,
     AnswersPending,
     Ballot,
@@ -27,7 +27,7 @@ from models import (
     OracleError,
     OracleLost,
 )
-from reports.run import KNOWN
+from twothirds.reports.run import KNOWN
 
 
 class StopReason(StrEnum):

@@ -12,28 +12,28 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.discover.duplicate_check import DuplicateCheck
-from flows.discover.findings import Finding, Progress, StopReason
-from flows.discover.forecast import forecast_discovery, price_of
-from flows.discover.labels_left import LabelsLeft
-from flows.discover.live.log import LiveLog
-from flows.discover.live.steered_loop import SteeredLoop
-from flows.discover.live.steering import Steering, WatchedRemaining
-from flows.discover.loop import Limits
-from flows.discover.outcome import Outcome
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
-from flows.discover.settings import DiscoverSettings
-from flows.estimate import agreed_in_python
-from flows.oracle_specs import may_cost
-from flows.prefect_api.connection import starting_prefect
-from flows.prefect_api.endings import BUDGET
-from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from flows.progress import display_for_python, recorded_run, run_ledger
-from flows.reviewing.suspension import suspend, wait_for_people
-from flows.settings import micro_of, served_at, shows_settings
-from models import (
+from twothirds.flows.discover.duplicate_check import DuplicateCheck
+from twothirds.flows.discover.findings import Finding, Progress, StopReason
+from twothirds.flows.discover.forecast import forecast_discovery, price_of
+from twothirds.flows.discover.labels_left import LabelsLeft
+from twothirds.flows.discover.live.log import LiveLog
+from twothirds.flows.discover.live.steered_loop import SteeredLoop
+from twothirds.flows.discover.live.steering import Steering, WatchedRemaining
+from twothirds.flows.discover.loop import Limits
+from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.estimate import agreed_in_python
+from twothirds.flows.oracle_specs import may_cost
+from twothirds.flows.prefect_api.connection import starting_prefect
+from twothirds.flows.prefect_api.endings import BUDGET
+from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.progress import display_for_python, recorded_run, run_ledger
+from twothirds.flows.reviewing.suspension import suspend, wait_for_people
+from twothirds.flows.settings import micro_of, served_at, shows_settings
+from twothirds.models import (
     AnswersPending,
     Ballot,
     Compare,
@@ -48,12 +48,12 @@ from models import (
     sentence_closeness,
     unlike,
 )
-from models.people import WaitingOracle, recorded_by
-from reports import Run
-from reports.drawing import plural
-from reports.page import markdown_of, picture_of
-from reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
-from tasks import ProgressArtifact, elicit, label, publish
+from twothirds.models.people import WaitingOracle, recorded_by
+from twothirds.reports import Run
+from twothirds.reports.drawing import plural
+from twothirds.reports.page import markdown_of, picture_of
+from twothirds.reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
+from twothirds.tasks import ProgressArtifact, elicit, label, publish
 
 CompareTask = Callable[[Panel, list[Any]], Elicited]
 

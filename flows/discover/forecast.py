@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from discovery import UNKNOWN
-from flows.discover.findings import StopReason
-from flows.discover.preparation import Prepared
-from flows.estimate import (
+from twothirds.discovery import UNKNOWN
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.discover.preparation import Prepared
+from twothirds.flows.estimate import (
     LIKELY,
     AskedShares,
     Chances,
@@ -22,7 +22,7 @@ from flows.estimate import (
     draw,
     is_known,
 )
-from reports.run import STEER
+from twothirds.reports.run import STEER
 
 
 def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from discovery import UNKNOWN, Labels
-from flows.errors import UsageError
-from models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of, in_turn
-from reports import Run
-from reports.run import KNOWN, RunError, RunSummary, restore
-from sources import Columns, Dataset, DatasetError, Example, iter_examples, read_metadata
+from twothirds.discovery import UNKNOWN, Labels
+from twothirds.flows.errors import UsageError
+from twothirds.models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of, in_turn
+from twothirds.reports import Run
+from twothirds.reports.run import KNOWN, RunError, RunSummary, restore
+from twothirds.sources import Columns, Dataset, DatasetError, Example, iter_examples, read_metadata
 
 REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
 

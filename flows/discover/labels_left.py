@@ -10,10 +10,10 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from flows.discover.findings import Progress
-from flows.discover.forecast import expected_shares
-from flows.discover.preparation import Prepared
-from flows.estimate import (
+from twothirds.flows.discover.findings import Progress
+from twothirds.flows.discover.forecast import expected_shares
+from twothirds.flows.discover.preparation import Prepared
+from twothirds.flows.estimate import (
     LIKELY,
     Asked,
     LabelPlan,
@@ -23,9 +23,9 @@ from flows.estimate import (
     made_up_features,
     unanswered_by,
 )
-from models import MICRO, Ballot, Compare, Feature, Money, Same
-from reports.run import Unlabelled
-from sources import Example
+from twothirds.models import MICRO, Ballot, Compare, Feature, Money, Same
+from twothirds.reports.run import Unlabelled
+from twothirds.sources import Example
 
 SAMPLE = 40  # examples whose labels are priced for all
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discovery import (
+from twothirds.discovery import (
     DIFFERENCE,
     Closeness,
     Comparison,
@@ -20,9 +20,9 @@ from discovery import (
     interesting_and_distinct,
     same_name,
 )
-from flows.discover.duplicate_check import DuplicateCheck, LabelledFeature
-from flows.discover.findings import EarlierTwin, Finding, KnownFeature, Progress, StopReason
-from models import (
+from twothirds.flows.discover.duplicate_check import DuplicateCheck, LabelledFeature
+from twothirds.flows.discover.findings import EarlierTwin, Finding, KnownFeature, Progress, StopReason
+from twothirds.models import (
     Answer,
     Ballot,
     Compare,
@@ -34,7 +34,7 @@ from models import (
     Verdict,
     exemplars_of,
 )
-from sources import Example
+from twothirds.sources import Example
 
 REPEATS_IN_A_ROW = 10  # of an oracle that was told what is known: it has nothing more to say
 MOST_OVER = 2  # times as many features are asked for as the answer before held: a model that cannot name more shows it

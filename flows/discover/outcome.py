@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discovery import (
+from twothirds.discovery import (
     UNKNOWN,
     Comparison,
     Kind,
@@ -23,15 +23,26 @@ from discovery import (
     none_bound,
     normalised,
 )
-from flows.discover.findings import Finding, KnownFeature, Progress, StopReason
-from flows.discover.known import KnownFeatureInput
-from flows.discover.profiles import Profile
-from flows.discover.remaining import PredictedRemaining
-from flows.discover.settings import DiscoverSettings
-from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, CachedOracle, Compare, Label, Money, RunLedger, Same
-from models.people import PeopleAsked, RecordedCrowd
-from reports.run import (
+from twothirds.flows.discover.findings import Finding, KnownFeature, Progress, StopReason
+from twothirds.flows.discover.known import KnownFeatureInput
+from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.remaining import PredictedRemaining
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.discover.target import DiscoveryTarget
+from twothirds.models import (
+    MICRO,
+    Answer,
+    AnswersUnusable,
+    Ballot,
+    CachedOracle,
+    Compare,
+    Label,
+    Money,
+    RunLedger,
+    Same,
+)
+from twothirds.models.people import PeopleAsked, RecordedCrowd
+from twothirds.reports.run import (
     COMPARISON,
     KNOWN,
     LABEL,
@@ -50,11 +61,11 @@ from reports.run import (
     UnusableCounts,
     write_run,
 )
-from sources import Dataset
-from store import PROBE
+from twothirds.sources import Dataset
+from twothirds.store import PROBE
 
 if TYPE_CHECKING:
-    from store import Totals
+    from twothirds.store import Totals
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
 

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import numpy as np
 
-from discovery import Comparison, Strategy, StrategyError
-from discovery.strategies import Listed, Targeted
-from flows.discover.known import KnownFeatureInput, KnownLabels, digest_of_known, read_known
-from flows.discover.profiles import CROWD, Profile, usual_profile
-from flows.discover.settings import DECIDING, DiscoverSettings
-from flows.discover.target import DiscoveryTarget, read_target
-from flows.errors import UsageError
-from flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
-from flows.oracles import build_oracle, remarks_on
-from flows.progress import SILENT, Display
-from flows.settings import Environment, OutFolder, open_store
-from models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
-from models.people import MixedCrowd, RecordedVotes
-from reports.run import RUN_JSON, STEER, RunError, RunSummary, check_writable
-from sources import Dataset, Example, load_dataset
-from store import Job, Store
+from twothirds.discovery import Comparison, Strategy, StrategyError
+from twothirds.discovery.strategies import Listed, Targeted
+from twothirds.flows.discover.known import KnownFeatureInput, KnownLabels, digest_of_known, read_known
+from twothirds.flows.discover.profiles import CROWD, Profile, usual_profile
+from twothirds.flows.discover.settings import DECIDING, DiscoverSettings
+from twothirds.flows.discover.target import DiscoveryTarget, read_target
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
+from twothirds.flows.oracles import build_oracle, remarks_on
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import Environment, OutFolder, open_store
+from twothirds.models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
+from twothirds.models.people import MixedCrowd, RecordedVotes
+from twothirds.reports.run import RUN_JSON, STEER, RunError, RunSummary, check_writable
+from twothirds.sources import Dataset, Example, load_dataset
+from twothirds.store import Job, Store
 
 RUNS = Path("runs")
 MAX_KNOWN_CHARS = 60  # of what is given by hand, in a line of progress
@@ -262,7 +262,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purp
     elicits = build(settings.oracle if settings.labeller is not None else labeller)
     if settings.labeller is None and not ask_people:
         return elicits
-    from models.people import MixedCrowd, Mixture
+    from twothirds.models.people import MixedCrowd, Mixture
 
     labels = build(labeller) if settings.labeller is not None else elicits
     people = build(settings.people) if ask_people else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discovery.strategies import NARROWEST, WIDEST
-from flows.oracle_specs import OracleSpec
-from models import Oracle, rows_save
-from sources import Example
+from twothirds.discovery.strategies import NARROWEST, WIDEST
+from twothirds.flows.oracle_specs import OracleSpec
+from twothirds.models import Oracle, rows_save
+from twothirds.sources import Example
 
 SHORT_TEXT = 2_000  # characters of a text on average, up to which a question costs next to nothing beside its labels
 MODELS = ("openai", "vlm", "contrastive")
@@ -35,7 +35,7 @@ LABELS_FOR_A_TARGET = 4  # comparisons after which labels say what the next ones
 def usual_profile(strategy: str, oracle: str, built: Oracle, examples: Sequence[Example]) -> Profile:
     """`oracle` names who compares, `built` is the oracle or the crowd that answers. Strategies of the paper ask as the
     paper does."""
-    from models.people import MixedCrowd
+    from twothirds.models.people import MixedCrowd
 
     if strategy != "auto":
         return PAPER

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from flows.discover.findings import Progress
-from flows.discover.preparation import Prepared
-from flows.predicting import AskingStopped, Prediction, predict_labels
-from flows.progress import Display
-from flows.settings import Environment
-from models import Answer, Ballot, Feature, Labelled, Oracle, OracleUnavailable, Panel, mean_chances
-from models.predicted import Cells, groups_of, leanings
-from sources import Example
+from twothirds.discovery import UNKNOWN
+from twothirds.flows.discover.findings import Progress
+from twothirds.flows.discover.preparation import Prepared
+from twothirds.flows.predicting import AskingStopped, Prediction, predict_labels
+from twothirds.flows.progress import Display
+from twothirds.flows.settings import Environment
+from twothirds.models import Answer, Ballot, Feature, Labelled, Oracle, OracleUnavailable, Panel, mean_chances
+from twothirds.models.predicted import Cells, groups_of, leanings
+from twothirds.sources import Example
 
 AT_ONCE = 8_192  # labels in one task: what is in flight is held in memory
 LabelTask = Callable[[Panel, list[Feature]], Labelled]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from discovery import DIFFERENCE, Strategy
-from flows.discover.profiles import LABELS_FOR_A_TARGET, Profile, usual_profile
-from flows.oracle_specs import OracleSpec, deciding, with_brief
-from flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
-from models import MOST_EXEMPLARS, Oracle, digest_of, rows_save
+from twothirds.discovery import DIFFERENCE, Strategy
+from twothirds.flows.discover.profiles import LABELS_FOR_A_TARGET, Profile, usual_profile
+from twothirds.flows.oracle_specs import OracleSpec, deciding, with_brief
+from twothirds.flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
+from twothirds.models import MOST_EXEMPLARS, Oracle, digest_of, rows_save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sources import Dataset, Example
+    from twothirds.sources import Dataset, Example
 
 CHOSEN_WITHOUT_LABELS = ("auto", "random-triple", "tagging")  # strategies that need none, or hardly
 LARGE = 5_000  # examples, above which only a subset is compared, and others are labelled on request only
@@ -169,7 +169,7 @@ class DiscoverSettings(PredictingSettings):
 
     def make_strategy(self, n: int, profile: Profile) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""
-        from discovery.strategies import make_strategy
+        from twothirds.discovery.strategies import make_strategy
 
         options = {name: getattr(self, name) for name in ("beyond", "theta", "degree", "delta")}
         options = {name: value for name, value in options.items() if value is not None}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels
-from discovery.strategies import target_outputs
-from flows.discover.settings import DiscoverSettings
-from flows.errors import UsageError
-from reports.analysis import FEWEST_HELD_OUT, HeldOutScore, Target, held_out_rows, read_column, score_held_out
-from sources import Dataset, read_metadata
+from twothirds.discovery import UNKNOWN, Labels
+from twothirds.discovery.strategies import target_outputs
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.reports.analysis import FEWEST_HELD_OUT, HeldOutScore, Target, held_out_rows, read_column, score_held_out
+from twothirds.sources import Dataset, read_metadata
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.oracles import build_oracle
-from flows.progress import SILENT, Display
-from flows.settings import Environment, open_store
-from models import (
+from twothirds.discovery import UNKNOWN, Labels
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.oracles import build_oracle
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import Environment, open_store
+from twothirds.models import (
     Answer,
     Ballot,
     CachedOracle,
@@ -42,8 +42,8 @@ from models import (
     take_over_probe,
     unlike,
 )
-from reports.run import LABEL, UnusableCounts
-from sources import (
+from twothirds.reports.run import LABEL, UnusableCounts
+from twothirds.sources import (
     Dataset,
     DatasetError,
     Example,
@@ -54,7 +54,7 @@ from sources import (
     read_whole_truth,
     vanished,
 )
-from store import Store, StoreError
+from twothirds.store import Store, StoreError
 
 LOOKED_AT_AHEAD = 64  # examples at a time
 

@@ -6,16 +6,16 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from flows.discover.known import read_features, with_run_exemplars
-from flows.enrich.batches import open_oracle
-from flows.enrich.settings import EnrichSettings, RediscoverSettings, default_folder
-from flows.oracle_specs import OracleSpec, check_exemplars
-from flows.progress import SILENT, Display
-from flows.settings import local_folder
-from models import Feature, check_ahead
-from reports.enrichment import Contract
-from reports.run import check_writable
-from sources import Example, find_rows, iter_examples
+from twothirds.flows.discover.known import read_features, with_run_exemplars
+from twothirds.flows.enrich.batches import open_oracle
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings, default_folder
+from twothirds.flows.oracle_specs import OracleSpec, check_exemplars
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import local_folder
+from twothirds.models import Feature, check_ahead
+from twothirds.reports.enrichment import Contract
+from twothirds.reports.run import check_writable
+from twothirds.sources import Example, find_rows, iter_examples
 
 LOOKED_AT = 100  # examples at most, until one is readable
 
@@ -38,7 +38,7 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
         Contract.read(Path(settings.expect))
     find_rows(settings.dataset, settings.columns)
     if settings.runner != "threads":
-        from flows.enrich.runners import task_runner
+        from twothirds.flows.enrich.runners import task_runner
 
         task_runner(settings)
     return folder, features

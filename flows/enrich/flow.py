@@ -17,24 +17,24 @@ from uuid import uuid4
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.discover.findings import StopReason
-from flows.enrich.batches import BatchLost, Labeller, Resources, Submit
-from flows.enrich.checks import LOOKED_AT, check, folder_of
-from flows.enrich.predict import Predictor
-from flows.enrich.runners import local_submit, prefect_submit
-from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, summarise
-from flows.enrich.update import Changes, Enrichment
-from flows.enrich.values import ValueTable
-from flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from flows.prefect_api.endings import BUDGET
-from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from flows.progress import SILENT, UNUSABLE, Display, recorded_run, resumed_runs, retry_time, was_unusable
-from flows.reviewing.suspension import suspend
-from flows.runs import attributes_of, corrected_cells
-from flows.settings import Environment, OutFolder, local_folder
-from models import (
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.enrich.batches import BatchLost, Labeller, Resources, Submit
+from twothirds.flows.enrich.checks import LOOKED_AT, check, folder_of
+from twothirds.flows.enrich.predict import Predictor
+from twothirds.flows.enrich.runners import local_submit, prefect_submit
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, summarise
+from twothirds.flows.enrich.update import Changes, Enrichment
+from twothirds.flows.enrich.values import ValueTable
+from twothirds.flows.oracle_specs import answers_later, deciding, is_local, may_cost
+from twothirds.flows.prefect_api.endings import BUDGET
+from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.progress import SILENT, UNUSABLE, Display, recorded_run, resumed_runs, retry_time, was_unusable
+from twothirds.flows.reviewing.suspension import suspend
+from twothirds.flows.runs import attributes_of, corrected_cells
+from twothirds.flows.settings import Environment, OutFolder, local_folder
+from twothirds.models import (
     AnswersPending,
     AnswersUnusable,
     ComputesLabels,
@@ -50,8 +50,8 @@ from models import (
     in_usd,
     take_over_probe,
 )
-from reports.drawing import plural
-from reports.enrichment import (
+from twothirds.reports.drawing import plural
+from twothirds.reports.enrichment import (
     GROWING,
     SUMMARY,
     Column,
@@ -61,10 +61,10 @@ from reports.enrichment import (
     read_table,
     table_version,
 )
-from reports.run import RunError, TableBusy, locked
-from sources import Example, Rows, examples_in, find_rows, name_of
-from store import Store, StoreError
-from tasks import publish_enrichment
+from twothirds.reports.run import RunError, TableBusy, locked
+from twothirds.sources import Example, Rows, examples_in, find_rows, name_of
+from twothirds.store import Store, StoreError
+from twothirds.tasks import publish_enrichment
 
 
 def next_table_schema(

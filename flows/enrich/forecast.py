@@ -10,15 +10,15 @@ from typing import NoReturn
 
 import numpy as np
 
-from flows.enrich.batches import Batch, Labeller, Resources, open_oracle
-from flows.enrich.checks import check
-from flows.enrich.flow import next_table_schema, table_folder
-from flows.enrich.predict import Predictor
-from flows.enrich.rediscover import limits_of, sample_of
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.enrich.summary import EnrichSummary
-from flows.enrich.update import Enrichment
-from flows.estimate import (
+from twothirds.flows.enrich.batches import Batch, Labeller, Resources, open_oracle
+from twothirds.flows.enrich.checks import check
+from twothirds.flows.enrich.flow import next_table_schema, table_folder
+from twothirds.flows.enrich.predict import Predictor
+from twothirds.flows.enrich.rediscover import limits_of, sample_of
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.flows.enrich.update import Enrichment
+from twothirds.flows.estimate import (
     LIKELY,
     SAMPLE,
     Asked,
@@ -32,13 +32,13 @@ from flows.estimate import (
     is_known,
     unanswered_by,
 )
-from flows.progress import SILENT, Display
-from flows.settings import OutFolder
-from models import Feature, Oracle
-from reports.enrichment import read_table
-from reports.run import RunError
-from sources import Example, name_of
-from store import Store
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import OutFolder
+from twothirds.models import Feature, Oracle
+from twothirds.reports.enrichment import read_table
+from twothirds.reports.run import RunError
+from twothirds.sources import Example, name_of
+from twothirds.store import Store
 
 
 @dataclass

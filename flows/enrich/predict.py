@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from flows.enrich.settings import EnrichSettings
-from flows.predicting import FirstAnswers, Prediction, State, predict_labels
-from models import Feature, digest_of
-from models.predicted import Ask
-from reports.run import replace_file
-from sources import Example
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.predicting import FirstAnswers, Prediction, State, predict_labels
+from twothirds.models import Feature, digest_of
+from twothirds.models.predicted import Ask
+from twothirds.reports.run import replace_file
+from twothirds.sources import Example
 
 PREDICTOR = "predictor.npz"
 

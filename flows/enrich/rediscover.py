@@ -12,26 +12,26 @@ import numpy as np
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from discovery import Labels, find_twin
-from discovery.strategies import adaptive_triple
-from flows.discover.findings import Finding, StopReason
-from flows.discover.loop import Limits, Loop
-from flows.discover.settings import SUBSET, WORKING_SET
-from flows.enrich.batches import open_oracle
-from flows.enrich.flow import table_folder
-from flows.enrich.settings import RediscoverSettings
-from flows.oracle_specs import deciding
-from flows.prefect_api.endings import BUDGET
-from flows.prefect_api.history import History
-from flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from flows.progress import SILENT, Display, recorded_run, run_ledger
-from flows.reviewing.suspension import suspend
-from models import AnswersPending, CachedOracle, Oracle, Panel, connect, digest_of, in_usd, rows_save
-from reports.enrichment import LabelTable, read_table
-from reports.run import RunError, defuse, replace_file
-from sources import Example, iter_examples, name_of
-from store import Store
-from tasks import elicit, label, publish
+from twothirds.discovery import Labels, find_twin
+from twothirds.discovery.strategies import adaptive_triple
+from twothirds.flows.discover.findings import Finding, StopReason
+from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.flows.discover.settings import SUBSET, WORKING_SET
+from twothirds.flows.enrich.batches import open_oracle
+from twothirds.flows.enrich.flow import table_folder
+from twothirds.flows.enrich.settings import RediscoverSettings
+from twothirds.flows.oracle_specs import deciding
+from twothirds.flows.prefect_api.endings import BUDGET
+from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.progress import SILENT, Display, recorded_run, run_ledger
+from twothirds.flows.reviewing.suspension import suspend
+from twothirds.models import AnswersPending, CachedOracle, Oracle, Panel, connect, digest_of, in_usd, rows_save
+from twothirds.reports.enrichment import LabelTable, read_table
+from twothirds.reports.run import RunError, defuse, replace_file
+from twothirds.sources import Example, iter_examples, name_of
+from twothirds.store import Store
+from twothirds.tasks import elicit, label, publish
 
 PROPOSALS = "proposals.csv"
 TOGETHER = 4  # questions whose features are labelled together, where that costs less
@@ -125,7 +125,7 @@ def sample_of(
 ) -> tuple[list[Example], dict[str, Labels]]:
     """Examples that the table has labelled, drawn at random in one pass, and what it says of them."""
     if not table.table_schema.columns:
-        raise RunError(f"{settings.table} holds no table: label the data set with `python -m flows enrich` first")
+        raise RunError(f"{settings.table} holds no table: label the data set with `twothirds enrich` first")
     rng = np.random.default_rng(settings.seed)
     size = settings.examples or (WORKING_SET if rows_save(oracle) else SUBSET)
     chosen: list[Example] = []

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flows.enrich.batches import Batch, BatchFuture, BatchLabels, Labeller, Submit
-from flows.enrich.settings import EnrichSettings
-from flows.errors import UsageError
-from flows.prefect_api.history import History
-from tasks import label_batch
+from twothirds.flows.enrich.batches import Batch, BatchFuture, BatchLabels, Labeller, Submit
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.prefect_api.history import History
+from twothirds.tasks import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
 

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from discovery.statistics import Promise
-from flows.discover.settings import SUBSET, WORKING_SET
-from flows.oracle_specs import with_brief
-from flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
-from models import MOST_EXEMPLARS, digest_of
-from sources import name_of
+from twothirds.discovery.statistics import Promise
+from twothirds.flows.discover.settings import SUBSET, WORKING_SET
+from twothirds.flows.oracle_specs import with_brief
+from twothirds.flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
+from twothirds.models import MOST_EXEMPLARS, digest_of
+from twothirds.sources import name_of
 
 Runner = Literal["threads", "dask", "ray"]
 
@@ -53,7 +53,7 @@ class EnrichSettings(PredictingSettings):
 
     def briefed(self, oracle: str) -> str:
         """As the run was whose features these are, if nothing else is said."""
-        from flows.discover.known import about_of
+        from twothirds.flows.discover.known import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flows.discover.findings import StopReason
-from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import ChangeKind, Changes, Enrichment
-from flows.enrich.values import ValueTable
-from flows.settings import micro_of
-from models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
-from reports.analysis import Share, drift_of
-from reports.drawing import plural
-from reports.enrichment import (
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.enrich.update import ChangeKind, Changes, Enrichment
+from twothirds.flows.enrich.values import ValueTable
+from twothirds.flows.settings import micro_of
+from twothirds.models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
+from twothirds.reports.analysis import Share, drift_of
+from twothirds.reports.drawing import plural
+from twothirds.reports.enrichment import (
     SCHEMA,
     SUMMARY,
     Cells,
@@ -34,7 +34,7 @@ from reports.enrichment import (
     write_refused,
     write_table,
 )
-from reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
+from twothirds.reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
 FAILED, WAITING, CONTRACT = "failed", "waiting", "contract"  # why an enrichment stopped
 

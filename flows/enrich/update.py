@@ -15,16 +15,16 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels
-from flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Labeller, Submit, result_of
-from flows.enrich.predict import Predictor
-from flows.predicting import AskingStopped
-from models import ExampleChanged, Feature, Money, OracleError, Unlike
-from models.predicted import groups_of, leanings
-from reports.enrichment import Cells, LabelTable
-from reports.run import UnusableCounts
-from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
-from store import StoreError, Totals
+from twothirds.discovery import UNKNOWN, Labels
+from twothirds.flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Labeller, Submit, result_of
+from twothirds.flows.enrich.predict import Predictor
+from twothirds.flows.predicting import AskingStopped
+from twothirds.models import ExampleChanged, Feature, Money, OracleError, Unlike
+from twothirds.models.predicted import groups_of, leanings
+from twothirds.reports.enrichment import Cells, LabelTable
+from twothirds.reports.run import UnusableCounts
+from twothirds.sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
+from twothirds.store import StoreError, Totals
 
 MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
 PATIENCE = 2.0  # seconds of reading after which the first batch need not be full: few new examples would fill none

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery import UNKNOWN
-from discovery.families import open_rows, posterior_of, values_of
-from reports.enrichment import LabelTable
-from reports.run import Attribute, RunError, replace_file
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.families import open_rows, posterior_of, values_of
+from twothirds.reports.enrichment import LabelTable
+from twothirds.reports.run import Attribute, RunError, replace_file
 
 NAME = "attributes.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean

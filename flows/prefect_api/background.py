@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from pydantic import SecretStr
 
-from flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
-from flows.prefect_api.servers import (
+from twothirds.flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
+from twothirds.flows.prefect_api.servers import (
     PROGRAM,
     START_SECONDS,
     STOP_SECONDS,

@@ -1,4 +1,4 @@
-"""The Prefect API that a run uses: the one it is pointed at, one kept by `python -m flows server`, or the one in the
+"""The Prefect API that a run uses: the one it is pointed at, one kept by `twothirds server`, or the one in the
 background."""
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-from flows.prefect_api.background import BackgroundServer, start_in_background
-from flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
-from flows.prefect_api.servers import BUSY_SECONDS, LocalServer, ServerError, answers, kept_server
-from flows.progress import SILENT, Display
+from twothirds.flows.prefect_api.background import BackgroundServer, start_in_background
+from twothirds.flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
+from twothirds.flows.prefect_api.servers import BUSY_SECONDS, LocalServer, ServerError, answers, kept_server
+from twothirds.flows.progress import SILENT, Display
 
 STARTING = "starting Prefect"
 RETRIES, REQUEST_SECONDS = 3, 10.0  # a server on this machine counts as lost after 14 s if dead, 54 s if it hangs

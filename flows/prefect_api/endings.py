@@ -8,7 +8,7 @@ import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flows.errors import UsageError
+from twothirds.flows.errors import UsageError
 
 MAX_PATH_CHARS = 200  # of a path that an error line repeats
 # Of the machine, not of what was given: no space, no quota, a broken disk, too many open files, no memory.
@@ -50,13 +50,13 @@ def ending_of(error: BaseException) -> Ending:
         return MACHINE
     if isinstance(error, UsageError):
         return BAD_INPUT
-    from discovery import StrategyError
-    from flows.prefect_api.servers import ServerError
-    from models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
-    from reports.enrichment import ContractViolated
-    from reports.run import RunError, TableBusy
-    from sources import DatasetError, DatasetMissing
-    from store import StoreError, StoreFull, StoreUnavailable
+    from twothirds.discovery import StrategyError
+    from twothirds.flows.prefect_api.servers import ServerError
+    from twothirds.models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
+    from twothirds.reports.enrichment import ContractViolated
+    from twothirds.reports.run import RunError, TableBusy
+    from twothirds.sources import DatasetError, DatasetMissing
+    from twothirds.store import StoreError, StoreFull, StoreUnavailable
 
     endings: dict[type[BaseException], Ending] = {  # the first that fits: what is special comes before what is general
         AnswersPending: WAITING,
@@ -90,8 +90,8 @@ def line_of(error: Exception) -> str:
 
 def clean(text: str) -> str:
     """As one line that shows no secret."""
-    from flows.settings import Environment
-    from sources import printable, redacted, without_secrets
+    from twothirds.flows.settings import Environment
+    from twothirds.sources import printable, redacted, without_secrets
 
     return printable(without_secrets(redacted(" ".join(text.split()), Environment.read().secrets)))
 
@@ -103,7 +103,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _path(error: OSError) -> str:
-    from sources import printable
+    from twothirds.sources import printable
 
     path = printable(str(error.filename))
     return path if len(path) <= MAX_PATH_CHARS else f"{path[:MAX_PATH_CHARS]}…"

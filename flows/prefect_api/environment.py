@@ -7,8 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
-from flows import APP
-from flows.errors import UsageError
+from twothirds.flows import APP
+from twothirds.flows.errors import UsageError
 
 SERVER_MINUTES = "TWOTHIRDS_SERVER_MINUTES"
 DEFAULT_MINUTES = 5.0

@@ -22,10 +22,10 @@ from prefect.logging.handlers import APILogWorker
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL
 
-from flows.prefect_api.endings import Ending, clean
-from flows.progress import SILENT, Display, watched
-from models import Oracle, connect
-from reports.run import UnusableAnswers
+from twothirds.flows.prefect_api.endings import Ending, clean
+from twothirds.flows.progress import SILENT, Display, watched
+from twothirds.models import Oracle, connect
+from twothirds.reports.run import UnusableAnswers
 
 _log = logging.getLogger(__name__)
 REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
@@ -145,8 +145,8 @@ class History:
 
     def connect(self, oracle: Oracle) -> None:
         """Find out in a task what the oracle's server can do, which a slow one may take minutes for."""
-        from store import Totals
-        from tasks import probed
+        from twothirds.store import Totals
+        from twothirds.tasks import probed
 
         with watched(Totals, oracle, self.display):
             self.attempt(partial(probed, oracle), partial(connect, oracle))

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from flows.errors import UsageError
-from flows.prefect_api.endings import ending_of
-from flows.settings import RunSettings, open_store
-from reports.run import replace_file
-from sources import name_of
-from store import Sample, StoreError, render
+from twothirds.flows.errors import UsageError
+from twothirds.flows.prefect_api.endings import ending_of
+from twothirds.flows.settings import RunSettings, open_store
+from twothirds.reports.run import replace_file
+from twothirds.sources import name_of
+from twothirds.store import Sample, StoreError, render
 
 SUFFIX, MODE = ".prom", 0o644  # the collector reads these files alone, as a user of its own
 INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""Make the database with which Prefect servers of ours begin: `python -m flows.prefect_api.new_database`.
+"""Make the database with which Prefect servers of ours begin: `python -m twothirds.flows.prefect_api.new_database`.
 
 The set-up does so once, for it takes several seconds; a server then copies it (server_program.py)."""
 
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from flows.prefect_api.server_program import prepared_database
+from twothirds.flows.prefect_api.server_program import prepared_database
 
 
 def make_database(file: Path) -> None:

@@ -21,20 +21,20 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from pydantic import BaseModel
 
-from flows.prefect_api.connection import prefect_api
-from flows.prefect_api.endings import DONE, FAILED, Ending, ending_of, line_of
-from flows.prefect_api.history import (
+from twothirds.flows.prefect_api.connection import prefect_api
+from twothirds.flows.prefect_api.endings import DONE, FAILED, Ending, ending_of, line_of
+from twothirds.flows.prefect_api.history import (
     History,
     is_failure_of_prefect,
     send_history,
     stop_sending,
 )
-from flows.prefect_api.metrics_file import write_metrics
-from flows.prefect_api.servers import HURRIED_SECONDS, answers
-from flows.progress import SILENT, Display
-from flows.settings import RunSettings
-from sources import name_of
-from tasks import without_tracebacks
+from twothirds.flows.prefect_api.metrics_file import write_metrics
+from twothirds.flows.prefect_api.servers import HURRIED_SECONDS, answers
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import RunSettings
+from twothirds.sources import name_of
+from twothirds.tasks import without_tracebacks
 
 
 def run_with_api(

@@ -1,4 +1,4 @@
-"""A Prefect server of ours that ends with this process: kept by `python -m flows server`.
+"""A Prefect server of ours that ends with this process: kept by `twothirds server`.
 
 They answer on this machine only, who knows their password, and pages of the origins that Prefect's settings name."""
 
@@ -48,7 +48,7 @@ def answers(url: str, timeout: float = 2.0) -> bool:
 
 
 def kept_server(state: Path, pointed_at: str | None = None) -> LocalServer | None:
-    """The server that `python -m flows server` keeps running, if it answers, and is the one that is pointed at."""
+    """The server that `twothirds server` keeps running, if it answers, and is the one that is pointed at."""
     try:
         url = str(json.loads((state / NOTE).read_text())["url"])
         password = (state / PASSWORD).read_text().strip()
@@ -66,7 +66,7 @@ def worker_environment(state: Path, clone: Path) -> dict[str, str]:
         wanted |= {"PREFECT_API_URL": server.url, "PREFECT_API_AUTH_STRING": server.password.get_secret_value()}
     elif not pointed_at:
         raise ServerError(
-            "no Prefect server is kept on this machine: start one in another terminal (`python -m flows server`), or "
+            "no Prefect server is kept on this machine: start one in another terminal (`twothirds server`), or "
             "set PREFECT_API_URL and PREFECT_API_AUTH_STRING to those of another"
         )
     return {name: value for name, value in wanted.items() if name not in os.environ}

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from flows.errors import UsageError
+from twothirds.flows.errors import UsageError
 
 HEAD_SECONDS = 10.0  # for a request up to its body, counted from the connection or the last response
 BODY_SECONDS = 30.0  # for the body: forms are small

@@ -11,12 +11,12 @@ from decimal import Decimal
 from typing import Any, Protocol
 from xml.sax.saxutils import escape
 
-from flows.errors import UsageError
-from flows.settings import micro, micro_of
-from models import MAX_PRICE_USD, Money, in_usd
-from store import Claimed, Reply, Respondent, Store, Wanted, new_owner, text_key
-from store.review import COLLECTED, PLANNED, POSTED, Hit
-from studio.review import SECRET, TASK, Signer
+from twothirds.flows.errors import UsageError
+from twothirds.flows.settings import micro, micro_of
+from twothirds.models import MAX_PRICE_USD, Money, in_usd
+from twothirds.store import Claimed, Reply, Respondent, Store, Wanted, new_owner, text_key
+from twothirds.store.review import COLLECTED, PLANNED, POSTED, Hit
+from twothirds.studio.review import SECRET, TASK, Signer
 
 SCHEMA = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd"
 FRAME_HEIGHT = 900

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discovery import same_name
-from flows.errors import UsageError
-from flows.reviewing.mturk import PRODUCTION, SANDBOX
-from models import Feature, Label
-from models.people import check_of
-from models.prompting import clean, name_fault
-from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
-from sources import ANY, Columns, Example, load_dataset, printable_lines
-from store import Store
-from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion, Withdrawal
-from studio.review import LINK, SECRET, ReviewConfig, Signer, create_app
+from twothirds.discovery import same_name
+from twothirds.flows.errors import UsageError
+from twothirds.flows.reviewing.mturk import PRODUCTION, SANDBOX
+from twothirds.models import Feature, Label
+from twothirds.models.people import check_of
+from twothirds.models.prompting import clean, name_fault
+from twothirds.reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
+from twothirds.sources import ANY, Columns, Example, load_dataset, printable_lines
+from twothirds.store import Store
+from twothirds.store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion, Withdrawal
+from twothirds.studio.review import LINK, SECRET, ReviewConfig, Signer, create_app
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -149,7 +149,7 @@ def serve(store: Store, settings: PageSettings) -> None:
 def serve_app(store: Store, settings: PageSettings, app: FastAPI) -> None:
     import uvicorn
 
-    from flows.reviewing.connections import backlog, bounded_protocol, most_open_files
+    from twothirds.flows.reviewing.connections import backlog, bounded_protocol, most_open_files
 
     _assert_free(settings)
     store.queue.people.remember(LISTENING, json.dumps([_here(settings.host), settings.port]))
@@ -216,10 +216,10 @@ def resume(queue: Queue) -> list[str]:
     """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
     from prefect.settings import get_current_settings
 
-    from flows.prefect_api.connection import pointing_at
-    from flows.prefect_api.environment import state_folder
-    from flows.prefect_api.servers import kept_server
-    from flows.reviewing.suspension import resume_ready_runs
+    from twothirds.flows.prefect_api.connection import pointing_at
+    from twothirds.flows.prefect_api.environment import state_folder
+    from twothirds.flows.prefect_api.servers import kept_server
+    from twothirds.flows.reviewing.suspension import resume_ready_runs
 
     pointed_at = get_current_settings().api.url
     running = kept_server(state_folder(), pointed_at)
@@ -286,7 +286,7 @@ def withdraw(store: Store, name: str, *, really: bool) -> Withdrawal:
     """Set a reviewer's answers aside and end their invitations, or only say what that would do."""
     person = store.queue.people.find(name)
     if person is None:
-        raise UsageError(f"nobody called {name!r} has answered: `python -m flows review export FILE` says who has")
+        raise UsageError(f"nobody called {name!r} has answered: `twothirds review export FILE` says who has")
     if not really:
         return store.queue.withdrawals.preview(person.id)
     store.queue.people.revoke(name)

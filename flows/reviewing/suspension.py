@@ -7,12 +7,12 @@ import time
 from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
-from flows.prefect_api.endings import WAITING
-from flows.prefect_api.history import History
-from flows.progress import Display
-from models import AnswersPending, digest_of
-from store import Store
-from store.review import Queue
+from twothirds.flows.prefect_api.endings import WAITING
+from twothirds.flows.prefect_api.history import History
+from twothirds.flows.progress import Display
+from twothirds.models import AnswersPending, digest_of
+from twothirds.store import Store
+from twothirds.store.review import Queue
 
 POLL_SECONDS = 1.0
 UUID_CHARS = 36

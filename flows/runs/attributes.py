@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, same_name
-from discovery.families import (
+from twothirds.discovery import UNKNOWN, same_name
+from twothirds.discovery.families import (
     NOT_ASKED,
     Candidate,
     best_family,
@@ -29,18 +29,30 @@ from discovery.families import (
     open_rows,
     values_of,
 )
-from flows.discover.preparation import Prepared
-from flows.estimate import Measuring, forecast_of
-from flows.progress import SILENT, Display
-from flows.runs.curate import CurationRequest, CurationResult, asking
-from models import MICRO, SEVERAL, Answer, CachedOracle, Choose, Family, Feature, Money, Question, Verdict, in_usd
-from models.people import RecordedCrowd
-from reports import Run
-from reports.curation import plan_change, record_change
-from reports.drawing import plural
-from reports.run import SAME, Attribute, Findings, RunError, Value
-from sources import Example
-from store import ActiveRun
+from twothirds.flows.discover.preparation import Prepared
+from twothirds.flows.estimate import Measuring, forecast_of
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.runs.curate import CurationRequest, CurationResult, asking
+from twothirds.models import (
+    MICRO,
+    SEVERAL,
+    Answer,
+    CachedOracle,
+    Choose,
+    Family,
+    Feature,
+    Money,
+    Question,
+    Verdict,
+    in_usd,
+)
+from twothirds.models.people import RecordedCrowd
+from twothirds.reports import Run
+from twothirds.reports.curation import plan_change, record_change
+from twothirds.reports.drawing import plural
+from twothirds.reports.run import SAME, Attribute, Findings, RunError, Value
+from twothirds.sources import Example
+from twothirds.store import ActiveRun
 
 ROUNDS = 3  # of questions for names: what one leaves over is put together again
 SHOWN = 3  # examples that seem to have none of a family's features

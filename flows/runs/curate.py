@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.settings import DiscoverSettings
-from flows.errors import UsageError
-from flows.estimate import bound_of_labels
-from flows.progress import SILENT, Display, recorded_run
-from flows.runs.report import budget_of
-from models import (
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.estimate import bound_of_labels
+from twothirds.flows.progress import SILENT, Display, recorded_run
+from twothirds.flows.runs.report import budget_of
+from twothirds.models import (
     MICRO,
     CachedOracle,
     Feature,
@@ -31,13 +31,22 @@ from models import (
     in_turn,
     in_usd,
 )
-from models.people import RecordedCrowd, recorded_by
-from reports import Run
-from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, refuse_stale, undo
-from reports.drawing import plural
-from reports.run import Findings, RunError
-from sources import Example
-from store import ActiveRun
+from twothirds.models.people import RecordedCrowd, recorded_by
+from twothirds.reports import Run
+from twothirds.reports.curation import (
+    Change,
+    LabelRequest,
+    Votes,
+    plan_change,
+    read_log,
+    record_change,
+    refuse_stale,
+    undo,
+)
+from twothirds.reports.drawing import plural
+from twothirds.reports.run import Findings, RunError
+from twothirds.sources import Example
+from twothirds.store import ActiveRun
 
 
 @dataclass(frozen=True)
@@ -269,4 +278,4 @@ def _described(change: Change, again: Relabelling | None) -> dict[str, Any]:
 
 def _require(right: bool, rule: str) -> None:
     if not right:
-        raise UsageError(f"{rule} (see python -m flows features --help)")
+        raise UsageError(f"{rule} (see twothirds features --help)")

@@ -9,16 +9,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.errors import UsageError
-from flows.progress import SILENT, Display
-from flows.runs.curate import CurationResult
-from flows.settings import account_name
-from reports import Run
-from reports.curation import LABELS, Correction, LabelEdit, checked_by_people, record_corrections, unused_corrections
-from reports.drawing import plural
-from reports.enrichment import CorrectedCell
-from reports.page import dataset_of
-from reports.run import restore
+from twothirds.flows.errors import UsageError
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.runs.curate import CurationResult
+from twothirds.flows.settings import account_name
+from twothirds.reports import Run
+from twothirds.reports.curation import (
+    LABELS,
+    Correction,
+    LabelEdit,
+    checked_by_people,
+    record_corrections,
+    unused_corrections,
+)
+from twothirds.reports.drawing import plural
+from twothirds.reports.enrichment import CorrectedCell
+from twothirds.reports.page import dataset_of
+from twothirds.reports.run import restore
 
 COLUMNS = ("id", "feature", "corrected")
 SPELLED = {"1": 1, "true": 1, "y": 1, "0": 0, "false": 0, "n": 0, **LABELS}

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from flows.discover.preparation import Prepared
-from flows.estimate import Asked, Estimate, Measuring, Pricing, is_known, unanswered_by
-from flows.progress import SILENT, Display
-from flows.runs.curate import (
+from twothirds.discovery import UNKNOWN
+from twothirds.flows.discover.preparation import Prepared
+from twothirds.flows.estimate import Asked, Estimate, Measuring, Pricing, is_known, unanswered_by
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.runs.curate import (
     CurationRequest,
     CurationResult,
     asking,
@@ -20,12 +20,12 @@ from flows.runs.curate import (
     prepare_request,
     scope_of,
 )
-from models import MICRO, Answer, CachedOracle, Feature, OracleError, Question, Verdict, Why, in_usd
-from models.people import RecordedCrowd
-from reports import Run
-from reports.drawing import plural
-from reports.run import FoundFeature, Rationale, write_reasons
-from store import ActiveRun
+from twothirds.models import MICRO, Answer, CachedOracle, Feature, OracleError, Question, Verdict, Why, in_usd
+from twothirds.models.people import RecordedCrowd
+from twothirds.reports import Run
+from twothirds.reports.drawing import plural
+from twothirds.reports.run import FoundFeature, Rationale, write_reasons
+from twothirds.store import ActiveRun
 
 Which = Literal["doubtful", "disputed"]
 Cell = tuple[FoundFeature, int]  # a feature and a row of the findings
@@ -77,7 +77,7 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     if refused:
         notes = dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason)
         lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {'; '.join(notes)}")
-    spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.ledger.cost)}: `python -m flows report` shows them"
+    spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.ledger.cost)}: `twothirds report` shows them"
     data = {
         "asked": len(questions),
         "reasons": [reason.to_json() for reason in reasons],

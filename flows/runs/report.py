@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
-from flows.errors import UsageError
-from flows.progress import SILENT, Display
-from flows.settings import read_usd
-from models import OracleError, in_usd
-from reports import Run
-from reports.analysis import read_column
-from reports.export import export_run, formats_named
-from reports.page import UNGUIDED, Page, check_tagging, dataset_of, lacks_unguided, write_page
-from sources import DatasetError
+from twothirds.flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.settings import read_usd
+from twothirds.models import OracleError, in_usd
+from twothirds.reports import Run
+from twothirds.reports.analysis import read_column
+from twothirds.reports.export import export_run, formats_named
+from twothirds.reports.page import UNGUIDED, Page, check_tagging, dataset_of, lacks_unguided, write_page
+from twothirds.sources import DatasetError
 
 if TYPE_CHECKING:
-    from flows.estimate import Estimate
+    from twothirds.flows.estimate import Estimate
 
 
 def export(
@@ -99,9 +99,9 @@ def unguided_control(run: Run, dataset: str | None, budget: Decimal | None, disp
 
 
 def _control(name: str, settings: DiscoverSettings, display: Display, instead: str = "") -> Run | None:
-    from flows.discover.flow import run_discovery
-    from flows.discover.forecast import forecast_discovery
-    from flows.discover.preparation import prepare
+    from twothirds.flows.discover.flow import run_discovery
+    from twothirds.flows.discover.forecast import forecast_discovery
+    from twothirds.flows.discover.preparation import prepare
 
     try:
         prepared = prepare(settings, display)
@@ -125,8 +125,8 @@ def _control(name: str, settings: DiscoverSettings, display: Display, instead: s
 
 def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> Estimate:
     """What the controls of a report will cost together. Nothing is sent."""
-    from flows.discover.forecast import forecast_discovery
-    from flows.discover.preparation import prepare
+    from twothirds.flows.discover.forecast import forecast_discovery
+    from twothirds.flows.discover.preparation import prepare
 
     read_column(dataset_of(run, dataset)[0], target, run.findings.ids)
     wanted = [_tagging_settings(run, dataset, None)]

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from flows.discover.live.commands import CommandProblem
-from flows.errors import UsageError
-from flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
-from flows.runs import CurationRequest, curate, export
-from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
-from flows.serving.process import forecast, form_settings, goes_on, launch, printed_by
-from flows.serving.steer import RunOver, enter_command, settings_again
-from flows.settings import Environment, account_name
-from models import MICRO, OracleError, in_usd
-from models.contrastive import find_stored
-from models.prompting import clean
-from reports import Run
-from reports.curation import StaleEdit
-from reports.run import RunError
-from sources import DatasetError
-from store import Store, StoreError, render
-from store.review import ADMIN, REVIEWER
-from studio import (
+from twothirds.flows.discover.live.commands import CommandProblem
+from twothirds.flows.errors import UsageError
+from twothirds.flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
+from twothirds.flows.runs import CurationRequest, curate, export
+from twothirds.flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
+from twothirds.flows.serving.process import forecast, form_settings, goes_on, launch, printed_by
+from twothirds.flows.serving.steer import RunOver, enter_command, settings_again
+from twothirds.flows.settings import Environment, account_name
+from twothirds.models import MICRO, OracleError, in_usd
+from twothirds.models.contrastive import find_stored
+from twothirds.models.prompting import clean
+from twothirds.reports import Run
+from twothirds.reports.curation import StaleEdit
+from twothirds.reports.run import RunError
+from twothirds.sources import DatasetError
+from twothirds.store import Store, StoreError, render
+from twothirds.store.review import ADMIN, REVIEWER
+from twothirds.studio import (
     METRICS_PASSWORD,
     CurationCommand,
     CurationStep,
@@ -116,7 +116,7 @@ def steered(
 
 
 def exported(run: Run, name: str) -> Path:
-    """One file in the run's folder of exports, as `python -m flows export` writes it. Raises EditRefused."""
+    """One file in the run's folder of exports, as `twothirds export` writes it. Raises EditRefused."""
     try:
         return export(run, [name])[0]
     except (RunError, DatasetError, OSError) as error:

@@ -12,13 +12,13 @@ from typing import get_origin
 
 from pydantic_core import PydanticUndefined
 
-from flows.compare.settings import CompareSettings
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.settings import EnrichSettings
-from flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
-from flows.settings import RunSettings
-from sources import is_image, is_table
-from studio import FormField, OracleForm
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
+from twothirds.flows.settings import RunSettings
+from twothirds.sources import is_image, is_table
+from twothirds.studio import FormField, OracleForm
 
 SET_BY_STUDIO = ("store", "out", "replace", "retry_unusable", "wait")
 YES_NO = ("true", "false")
@@ -67,7 +67,7 @@ def form_fields(command: str) -> list[FormField]:
 
 
 def oracle_forms() -> list[OracleForm]:
-    """The kinds of oracle with their parameters, as `python -m flows oracles` lists them."""
+    """The kinds of oracle with their parameters, as `twothirds oracles` lists them."""
     return [
         OracleForm(kind, oracle.form, oracle.about, tuple(map(_of_parameter, oracle.parameters())))
         for kind, oracle in KINDS.items()

@@ -15,26 +15,26 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from flows.compare.forecast import forecast_comparison
-from flows.compare.preparation import prepare_comparison
-from flows.discover.forecast import forecast_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.checks import check, check_oracles
-from flows.enrich.forecast import forecast_enrichment
-from flows.enrich.settings import EnrichSettings
-from flows.errors import UsageError
-from flows.estimate import Estimate
-from flows.oracle_specs import OracleSpec
-from flows.serving.forms import COMMANDS, form_fields
-from flows.serving.steer import validated
-from flows.settings import RunSettings
-from models import MICRO, OracleError, digest_of
-from reports.enrichment import SUMMARY
-from reports.run import RunError
-from sources import DatasetError, name_of, printable
-from store import StoreError
-from studio import EditRefused, StartPlan
+from twothirds.flows.compare.forecast import forecast_comparison
+from twothirds.flows.compare.preparation import prepare_comparison
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.checks import check, check_oracles
+from twothirds.flows.enrich.forecast import forecast_enrichment
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.estimate import Estimate
+from twothirds.flows.oracle_specs import OracleSpec
+from twothirds.flows.serving.forms import COMMANDS, form_fields
+from twothirds.flows.serving.steer import validated
+from twothirds.flows.settings import RunSettings
+from twothirds.models import MICRO, OracleError, digest_of
+from twothirds.reports.enrichment import SUMMARY
+from twothirds.reports.run import RunError
+from twothirds.sources import DatasetError, name_of, printable
+from twothirds.store import StoreError
+from twothirds.studio import EditRefused, StartPlan
 
 STARTED, LOG = "start.json", "start.log"
 REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)
@@ -56,7 +56,7 @@ def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
 
 
 def launch(command: str, read: Callable[[], RunSettings]) -> Path:
-    """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
+    """Start it as `twothirds` does, and return its folder. It goes on when the studio ends."""
     try:
         settings = read()
         CHECKS[command](settings)
@@ -68,7 +68,7 @@ def launch(command: str, read: Callable[[], RunSettings]) -> Path:
         raise EditRefused(str(error)) from None
     chosen = {"command": command, "settings": settings.model_dump(mode="json", exclude_unset=True)}
     (folder / STARTED).write_text(json.dumps(chosen), encoding="utf-8")
-    words = [sys.executable, "-m", "flows", command, settings.dataset, "--config", str(folder / STARTED)]
+    words = [sys.executable, "-m", "twothirds", command, settings.dataset, "--config", str(folder / STARTED)]
     with (folder / LOG).open("wb") as log:
         fcntl.flock(log, fcntl.LOCK_EX)  # held by the command, which has the file open, for as long as it runs
         process = subprocess.Popen(

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from discovery import same_name
-from flows.discover.live.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
-from flows.discover.settings import DiscoverSettings
-from flows.errors import UsageError
-from flows.oracle_specs import may_cost
-from flows.settings import RunSettings
-from models.prompting import sounds_like_an_instruction
-from reports.curation import append_events, now
-from reports.run import LIVE, STEER, LiveRun, RunError, RunSummary
+from twothirds.discovery import same_name
+from twothirds.flows.discover.live.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.oracle_specs import may_cost
+from twothirds.flows.settings import RunSettings
+from twothirds.models.prompting import sounds_like_an_instruction
+from twothirds.reports.curation import append_events, now
+from twothirds.reports.run import LIVE, STEER, LiveRun, RunError, RunSummary
 
 Settings = TypeVar("Settings", bound=RunSettings)
 ONLY_RUNNING = ("stop", "budget")

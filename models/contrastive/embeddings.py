@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.contrastive.vector_file import MAX_STORED_SIZE, VectorFile, Vectors, stored_size
-from models.local import ModelFiles, pretrained
-from models.oracle import OracleError, OracleUnavailable, changes_raised
-from sources import Example, open_image
+from twothirds.models.contrastive.vector_file import MAX_STORED_SIZE, VectorFile, Vectors, stored_size
+from twothirds.models.local import ModelFiles, pretrained
+from twothirds.models.oracle import OracleError, OracleUnavailable, changes_raised
+from twothirds.sources import Example, open_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.contrastive.embeddings import batches, explained, opened_pictures
-from models.contrastive.vector_file import Vectors
-from models.contrastive.vocabulary import Vocabulary, fold
-from models.local import ModelFiles
-from models.oracle import OracleUnavailable
-from sources import Example
+from twothirds.models.contrastive.embeddings import batches, explained, opened_pictures
+from twothirds.models.contrastive.vector_file import Vectors
+from twothirds.models.contrastive.vocabulary import Vocabulary, fold
+from twothirds.models.local import ModelFiles
+from twothirds.models.oracle import OracleUnavailable
+from twothirds.sources import Example
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Kind, differs_clearly, possible_counts
-from models.contrastive.domain import Domain
-from models.contrastive.embeddings import Embedder, Embeddings
-from models.contrastive.onnx_tower import NameVectors, TowerEmbedder, find_tower, is_tower, vectors_name
-from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
-from models.local import ModelFiles, find_model
-from models.oracle import (
+from twothirds.discovery import UNKNOWN, Kind, differs_clearly, possible_counts
+from twothirds.models.contrastive.domain import Domain
+from twothirds.models.contrastive.embeddings import Embedder, Embeddings
+from twothirds.models.contrastive.onnx_tower import NameVectors, TowerEmbedder, find_tower, is_tower, vectors_name
+from twothirds.models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
+from twothirds.models.local import ModelFiles, find_model
+from twothirds.models.oracle import (
     Answer,
     Chances,
     Choose,
@@ -44,8 +44,8 @@ from models.oracle import (
     Why,
     free_of_charge,
 )
-from models.prompting import chosen_answer, named_by_words
-from sources import Example
+from twothirds.models.prompting import chosen_answer, named_by_words
+from twothirds.sources import Example
 
 Patterns = NDArray[np.bool_]  # one row per way to answer: which examples have the feature, then those of `without`
 

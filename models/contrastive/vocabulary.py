@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.oracle import OracleUnavailable, digest_of
+from twothirds.models.oracle import OracleUnavailable, digest_of
 
 FILE_NAME = "vocabulary.json"  # beside a model's weights
 TEMPLATES = ("{}", "a picture of {}", "a photo that shows {}", "an image with {}", "this shows {}")

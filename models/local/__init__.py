@@ -1,4 +1,4 @@
 """Vision-language models on this machine, by transformers."""
 
-from models.local.files import ModelFiles, find_model, pretrained
-from models.local.oracle import LocalVlmConfig, LocalVlmOracle
+from twothirds.models.local.files import ModelFiles, find_model, pretrained
+from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle

@@ -11,10 +11,10 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from models.local.files import ModelFiles, pretrained
-from models.oracle import OracleError, OracleUnavailable
-from models.prompting import ImagePart, Message
-from sources import Example, open_image
+from twothirds.models.local.files import ModelFiles, pretrained
+from twothirds.models.oracle import OracleError, OracleUnavailable
+from twothirds.models.prompting import ImagePart, Message
+from twothirds.sources import Example, open_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

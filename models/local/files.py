@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from models.oracle import OracleUnavailable, ServerAway
+from twothirds.models.oracle import OracleUnavailable, ServerAway
 
 NEEDS_CODE = (
     "model {!r} comes with code of its own, which is never run: choose a model that transformers has a class for"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, TypeVar
 
-from models.local.chat_model import ChatModel, ContextOverflow, Generated, Prompt, device_and_dtype, explained
-from models.local.files import find_model
-from models.local.yes_no import YesNo, YesNoReader
-from models.oracle import (
+from twothirds.models.local.chat_model import ChatModel, ContextOverflow, Generated, Prompt, device_and_dtype, explained
+from twothirds.models.local.files import find_model
+from twothirds.models.local.yes_no import YesNo, YesNoReader
+from twothirds.models.oracle import (
     MICRO,
     Answer,
     Choose,
@@ -28,7 +28,7 @@ from models.oracle import (
     changes_raised,
     free_of_charge,
 )
-from models.prompting import (
+from twothirds.models.prompting import (
     NAMED_TOKENS,
     SINGLE_VERSION,
     Brief,
@@ -39,7 +39,7 @@ from models.prompting import (
     repair_messages,
     single_form,
 )
-from sources import DatasetError
+from twothirds.sources import DatasetError
 
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
 Asked = TypeVar("Asked", Single, Label)

@@ -10,8 +10,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from models.local.chat_model import ChatModel, ContextOverflow, Prompt
-from models.oracle import OracleUnavailable
+from twothirds.models.local.chat_model import ChatModel, ContextOverflow, Prompt
+from twothirds.models.oracle import OracleUnavailable
 
 if TYPE_CHECKING:
     from torch import Tensor

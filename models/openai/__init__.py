@@ -1,5 +1,5 @@
 """OpenAI and compatible servers."""
 
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Remembered
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.probe import Remembered

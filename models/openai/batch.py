@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from models.event_loop import Background
-from models.openai.chat import ask_label_bills, form_of, label_answer, label_body
-from models.openai.client import Reply, RetriesExhausted
-from models.openai.config import OpenAIConfig
-from models.openai.dispatch import Dispatch, ask_group
-from models.openai.errors import Fault, one_line
-from models.openai.label_groups import planned, rectangles
-from models.openai.session import Bill, Delivery, Session, all_of, charge, stop_if, tell, tell_spent
-from models.oracle import (
+from twothirds.models.event_loop import Background
+from twothirds.models.openai.chat import ask_label_bills, form_of, label_answer, label_body
+from twothirds.models.openai.client import Reply, RetriesExhausted
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.dispatch import Dispatch, ask_group
+from twothirds.models.openai.errors import Fault, one_line
+from twothirds.models.openai.label_groups import planned, rectangles
+from twothirds.models.openai.session import Bill, Delivery, Session, all_of, charge, stop_if, tell, tell_spent
+from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -39,9 +39,9 @@ from models.oracle import (
     Verdict,
     digest_of,
 )
-from models.prices import Tokens, bound, settled
-from models.prompting import arranged, label_chances, parse_labels
-from sources import redacted
+from twothirds.models.prices import Tokens, bound, settled
+from twothirds.models.prompting import arranged, label_chances, parse_labels
+from twothirds.sources import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
 ASKED_BY = "twothirds"  # metadata: the digest of the oracle's identity
@@ -240,7 +240,7 @@ async def _entries(session: Session, file: object) -> list[dict[str, Any]]:
     """The JSON objects of a JSONL file. Lines that are none are skipped: what they answered counts as missing."""
     import openai
 
-    from models.openai.errors import Unsupported, is_shallow
+    from twothirds.models.openai.errors import Unsupported, is_shallow
 
     if not isinstance(file, str) or not _is_name(file):
         return []

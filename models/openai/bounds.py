@@ -9,13 +9,13 @@ from math import ceil
 from statistics import fmean
 from typing import Any
 
-from discovery import Kind
-from models.cached import reserved_at_once
-from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import ROW_FEATURES, LabelBlocks, planned
-from models.openai.pace import most_labels, units
-from models.openai.probe import Abilities
-from models.oracle import (
+from twothirds.discovery import Kind
+from twothirds.models.cached import reserved_at_once
+from twothirds.models.openai.config import DECISIONS_LIMIT, OpenAIConfig
+from twothirds.models.openai.label_groups import ROW_FEATURES, LabelBlocks, planned
+from twothirds.models.openai.pace import most_labels, units
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import (
     MICRO,
     NOTHING_MEASURED,
     Compare,
@@ -27,8 +27,8 @@ from models.oracle import (
     Question,
     Single,
 )
-from models.prices import TOKENS_LIMIT, Tariff, Tokens, bound, settled, shares, tariff_of
-from models.prompting import (
+from twothirds.models.prices import TOKENS_LIMIT, Tariff, Tokens, bound, settled, shares, tariff_of
+from twothirds.models.prompting import (
     REPLY_LIMIT,
     ImagePart,
     LabelForm,
@@ -50,7 +50,7 @@ from models.prompting import (
     text_tokens,
     tokens_of,
 )
-from sources import Example
+from twothirds.sources import Example
 
 LABELS_TOKENS, LABEL_TIMES = 30, 2  # of a reply with labels: so many, and so many times what is usual
 WORD_TOKENS = 40  # of a reply that is one word, where nothing says that the word comes first

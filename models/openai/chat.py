@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from models.openai.client import ChatMessage, Reply
-from models.openai.config import OpenAIConfig
-from models.openai.errors import Declined, TooLong
-from models.openai.label_groups import rectangles
-from models.openai.probe import ASKED_LOGPROBS, response_format
-from models.openai.session import CHAT, DECISIONS, Bill, Delivery, Session, all_of, halves, is_new_form
-from models.oracle import USABLE, Answer, Label, Question, Single, Verdict, digest_of
-from models.prompting import (
+from twothirds.models.openai.client import ChatMessage, Reply
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import Declined, TooLong
+from twothirds.models.openai.label_groups import rectangles
+from twothirds.models.openai.probe import ASKED_LOGPROBS, response_format
+from twothirds.models.openai.session import CHAT, DECISIONS, Bill, Delivery, Session, all_of, halves, is_new_form
+from twothirds.models.oracle import USABLE, Answer, Label, Question, Single, Verdict, digest_of
+from twothirds.models.prompting import (
     LabelForm,
     Message,
     Reading,

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from models.cached import SILENT_SECONDS
-from models.openai.config import OpenAIConfig
-from models.openai.errors import (
+from twothirds.models.cached import SILENT_SECONDS
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import (
     LONGEST_DELAY,
     RUN_AGAIN,
     Fault,
@@ -26,12 +26,12 @@ from models.openai.errors import (
     fault_of,
     is_shallow,
 )
-from models.openai.pace import TIMEOUT, Pace
-from models.oracle import OracleUnavailable, ServerAway, Traffic
-from models.prices import Tokens, read_usage
-from models.prompting import closed
-from sources import redacted
-from store import Rate, Store
+from twothirds.models.openai.pace import TIMEOUT, Pace
+from twothirds.models.oracle import OracleUnavailable, ServerAway, Traffic
+from twothirds.models.prices import Tokens, read_usage
+from twothirds.models.prompting import closed
+from twothirds.sources import redacted
+from twothirds.store import Rate, Store
 
 REPLY_BYTES = 16_000_000  # of a reply, decompressed: a usual one has a few thousand
 FILE_BYTES = 400_000_000  # of a file with the results of a batch

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from models.openai.label_groups import MANY_LABELS, Grouping
-from models.oracle import OracleError, digest_of
-from models.prices import Price
-from models.prompting import Brief, counts_tiles
-from sources import quoted, secret_forms
+from twothirds.models.openai.label_groups import MANY_LABELS, Grouping
+from twothirds.models.oracle import OracleError, digest_of
+from twothirds.models.prices import Price
+from twothirds.models.prompting import Brief, counts_tiles
+from twothirds.sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_HOST = "api.openai.com"

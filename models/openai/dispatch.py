@@ -8,10 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from models.event_loop import Background
-from models.openai.chat import ask_decisions, ask_labels, ask_single
-from models.openai.session import ClaimLost, Delivery, Session
-from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, Leaving, OracleUnavailable, Question, Single
+from twothirds.models.event_loop import Background
+from twothirds.models.openai.chat import ask_decisions, ask_labels, ask_single
+from twothirds.models.openai.session import ClaimLost, Delivery, Session
+from twothirds.models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Label,
+    Leaving,
+    OracleUnavailable,
+    Question,
+    Single,
+)
 
 READY = 2  # times as many groups as requests may be in flight are made ready: they hold their pictures
 

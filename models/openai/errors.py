@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models.openai.config import OpenAIConfig
-from models.oracle import OracleUnavailable, ServerAway
-from sources import redacted
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.oracle import OracleUnavailable, ServerAway
+from twothirds.sources import redacted
 
 LONGEST_DELAY = 20.0
 RUN_AGAIN = "run again later; what was answered is kept"

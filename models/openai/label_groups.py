@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
-from models.oracle import Exemplar, Feature, Label
+from twothirds.models.oracle import Exemplar, Feature, Label
 
 Grouping = Literal["auto", "example", "feature", "none"]
 MANY_LABELS = 250  # in one request at most, by default

@@ -10,18 +10,18 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from models.event_loop import Background
-from models.openai.batch import BatchDispatch
-from models.openai.bounds import Bounds, may_ask_one_by_one
-from models.openai.client import Client
-from models.openai.config import OpenAIConfig
-from models.openai.dispatch import READY, Dispatch
-from models.openai.errors import Fault
-from models.openai.pace import Pace
-from models.openai.probe import Abilities, Remembered, probe, probe_key
-from models.openai.probe_account import Account, account_of
-from models.openai.session import Session, untold
-from models.oracle import (
+from twothirds.models.event_loop import Background
+from twothirds.models.openai.batch import BatchDispatch
+from twothirds.models.openai.bounds import Bounds, may_ask_one_by_one
+from twothirds.models.openai.client import Client
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.dispatch import READY, Dispatch
+from twothirds.models.openai.errors import Fault
+from twothirds.models.openai.pace import Pace
+from twothirds.models.openai.probe import Abilities, Remembered, probe, probe_key
+from twothirds.models.openai.probe_account import Account, account_of
+from twothirds.models.openai.session import Session, untold
+from twothirds.models.oracle import (
     MICRO,
     NOTHING_MEASURED,
     Answer,
@@ -37,10 +37,10 @@ from models.oracle import (
     Question,
     Traffic,
 )
-from models.prices import Tokens, bound
-from models.prompting import LABELS_VERSION, ImageUrls
-from sources import Example
-from store import Job, Store
+from twothirds.models.prices import Tokens, bound
+from twothirds.models.prompting import LABELS_VERSION, ImageUrls
+from twothirds.sources import Example
+from twothirds.store import Job, Store
 
 
 class OpenAIOracle:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import inf
 
-from models.prices import Tokens
+from twothirds.models.prices import Tokens
 
 READING = 8  # tokens are read in the time in which one is written
 REQUEST_SECONDS = 40.0  # that a request should take

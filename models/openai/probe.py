@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from models.openai.client import Attempts, Client, Endpoint, Reply
-from models.openai.config import OpenAIConfig
-from models.openai.errors import Unsupported
-from models.oracle import OracleUnavailable, digest_of
-from models.prices import Tokens
-from models.prompting import json_objects, next_word
+from twothirds.models.openai.client import Attempts, Client, Endpoint, Reply
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import Unsupported
+from twothirds.models.oracle import OracleUnavailable, digest_of
+from twothirds.models.prices import Tokens
+from twothirds.models.prompting import json_objects, next_word
 
 
 class Remembered:

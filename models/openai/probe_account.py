@@ -14,15 +14,15 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from models.cached import LEASE_SECONDS
-from models.keys import stored_key
-from models.openai.bounds import Bounds
-from models.openai.client import FREE, Attempts, Endpoint
-from models.openai.client import Reply as ServerReply
-from models.openai.config import OpenAIConfig
-from models.openai.errors import Fault
-from models.openai.probe import PROBE_TOKENS, probe_key
-from models.oracle import (
+from twothirds.models.cached import LEASE_SECONDS
+from twothirds.models.keys import stored_key
+from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.client import FREE, Attempts, Endpoint
+from twothirds.models.openai.client import Reply as ServerReply
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import Fault
+from twothirds.models.openai.probe import PROBE_TOKENS, probe_key
+from twothirds.models.oracle import (
     NO_QUESTION,
     Answer,
     BudgetExhausted,
@@ -34,8 +34,8 @@ from models.oracle import (
     Verdict,
     in_usd,
 )
-from models.prices import Tariff, bound, settled
-from store import PROBE, Job, Reply, Respondent, Store, Wanted, new_owner
+from twothirds.models.prices import Tariff, bound, settled
+from twothirds.store import PROBE, Job, Reply, Respondent, Store, Wanted, new_owner
 
 
 def account_of(config: OpenAIConfig, purpose: str = "") -> str:

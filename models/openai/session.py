@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from models.openai.bounds import REPAIR_TOKENS, Bounds
-from models.openai.client import Attempts, Client, Endpoint, Reply
-from models.openai.config import OpenAIConfig
-from models.openai.errors import Declined, TooLong
-from models.openai.probe import Abilities
-from models.oracle import (
+from twothirds.models.openai.bounds import REPAIR_TOKENS, Bounds
+from twothirds.models.openai.client import Attempts, Client, Endpoint, Reply
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import Declined, TooLong
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import (
     Answer,
     BudgetExhausted,
     Label,
@@ -30,9 +30,9 @@ from models.oracle import (
     changes_raised,
     digest_of,
 )
-from models.prices import Tokens, bound, settled, shares
-from models.prompting import ImagePart, ImageUrls, Message, SheetPart, sheet_url
-from sources import DatasetError
+from twothirds.models.prices import Tokens, bound, settled, shares
+from twothirds.models.prompting import ImagePart, ImageUrls, Message, SheetPart, sheet_url
+from twothirds.sources import DatasetError
 
 NOTHING = Tokens()
 RAW_LIMIT = 4_000  # characters of a reply that are kept with an answer

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from discovery import Kind
-from models.keys import QuestionKeys
-from models.oracle import (
+from twothirds.discovery import Kind
+from twothirds.models.keys import QuestionKeys
+from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     Compare,
@@ -26,9 +26,9 @@ from models.oracle import (
     digest_of,
     examples_of,
 )
-from models.prompting import Brief
-from sources import Example, holds_secret, without_secrets
-from store.review import (
+from twothirds.models.prompting import Brief
+from twothirds.sources import Example, holds_secret, without_secrets
+from twothirds.store.review import (
     DATASET,
     EXEMPLARS,
     MOST_PAID_SECONDS,
@@ -145,7 +145,7 @@ class HumanOracle:
         votes = f"{missing[0]} to {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
         message = (
             f"{len(waiting)} question{'s wait' if len(waiting) > 1 else ' waits'} for {votes} "
-            f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(waiting) > 1 else ''}: run `python -m flows review`"
+            f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(waiting) > 1 else ''}: run `twothirds review`"
         )
         return AnswersPending(message, items=[question.item for question in waiting])
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.oracle import (
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import (
     Answer,
     Choose,
     Compare,
@@ -28,7 +28,7 @@ from models.oracle import (
     digest_of,
     rows_save,
 )
-from sources import Example
+from twothirds.sources import Example
 
 Cell = tuple[str, str, str]  # a feature (name and definition) and an example
 

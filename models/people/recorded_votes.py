@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from discovery import Kind, possible_counts
-from models.oracle import (
+from twothirds.discovery import Kind, possible_counts
+from twothirds.models.oracle import (
     Answer,
     Choose,
     Compare,
@@ -28,8 +28,8 @@ from models.oracle import (
     Usage,
     Verdict,
 )
-from models.prompting import chosen_answer, named_by_words
-from sources import Example
+from twothirds.models.prompting import chosen_answer, named_by_words
+from twothirds.sources import Example
 
 COMPARISON_COLUMNS = ("question", "left", "right", "answer")
 BETWEEN = "|"

@@ -14,9 +14,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Comparison, Kind, Labels, same_name
-from discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
-from models.oracle import (
+from twothirds.discovery import UNKNOWN, Comparison, Kind, Labels, same_name
+from twothirds.discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
+from twothirds.models.oracle import (
     Answer,
     Choose,
     Compare,
@@ -36,8 +36,8 @@ from models.oracle import (
     digest_of,
     digest_of_content,
 )
-from models.prompting import chosen_answer, family_answer
-from sources import Example
+from twothirds.models.prompting import chosen_answer, family_answer
+from twothirds.sources import Example
 
 AT_ONCE = 512  # width of a crowd without latency
 ONE_REQUEST = Usage(requests=1)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.predicted.labelling import Cells, Rows
-from sources import Example
+from twothirds.models.predicted.labelling import Cells, Rows
+from twothirds.sources import Example
 
 PLAIN = 0.9  # how sure an answer counts whose model gives no probability
 

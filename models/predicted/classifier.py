@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels
+from twothirds.discovery import UNKNOWN, Labels
 
 Floats = NDArray[np.float64]
 STRENGTHS = np.geomspace(1e-6, 1.0, 16)  # of the penalty, as parts of what all directions vary

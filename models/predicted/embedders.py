@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.contrastive import (
+from twothirds.models.contrastive import (
     SHIPPED,
     Embedder,
     Encoder,
@@ -28,9 +28,9 @@ from models.contrastive import (
     is_tower,
     opened_pictures,
 )
-from models.local import ModelFiles, find_model, pretrained
-from models.oracle import OracleUnavailable
-from sources import Example
+from twothirds.models.local import ModelFiles, find_model, pretrained
+from twothirds.models.oracle import OracleUnavailable
+from twothirds.sources import Example
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -21,9 +21,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from discovery.statistics import LEVELS, Certificate, Promise, Shares, passes, sample_sizes
-from models.predicted.classifier import Classifiers, Floats, fit
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import LEVELS, Certificate, Promise, Shares, passes, sample_sizes
+from twothirds.models.predicted.classifier import Classifiers, Floats, fit
 
 Cells = NDArray[np.bool_]  # examples × features
 Table = NDArray[np.int8]  # of labels, the same shape

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from discovery import Kind, differs_clearly, possible_counts
-from models.oracle import Compare, Feature, NamedFeature, Verdict
-from models.prompting.feature_names import NAME_LIMIT, clean, name_problem
-from models.prompting.prompts import Message, Part, example_parts, letter, listed, strict, system_message
-from models.prompting.replies import (
+from twothirds.discovery import Kind, differs_clearly, possible_counts
+from twothirds.models.oracle import Compare, Feature, NamedFeature, Verdict
+from twothirds.models.prompting.feature_names import NAME_LIMIT, clean, name_problem
+from twothirds.models.prompting.prompts import Message, Part, example_parts, letter, listed, strict, system_message
+from twothirds.models.prompting.replies import (
     NOTHING,
     Reading,
     definition_problem,
@@ -27,7 +27,7 @@ from models.prompting.replies import (
     rejected,
     unreadable,
 )
-from sources import Example
+from twothirds.sources import Example
 
 # One wording per voter, in turn: independent votes should not share the quirks of one sentence.
 COMPARISONS: dict[Kind, tuple[str, ...]] = {

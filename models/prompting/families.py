@@ -6,11 +6,26 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from discovery.families import WordGroup, groups_by_words
-from models.oracle import SEVERAL, Answer, Choose, Family, Feature, NamedFeature, Verdict
-from models.prompting.feature_names import clean, name_problem
-from models.prompting.prompts import Message, Part, example_parts, feature_line, letter, strict, system_message
-from models.prompting.replies import Reading, definition_problem, no_object, object_with, one_sentence, unreadable
+from twothirds.discovery.families import WordGroup, groups_by_words
+from twothirds.models.oracle import SEVERAL, Answer, Choose, Family, Feature, NamedFeature, Verdict
+from twothirds.models.prompting.feature_names import clean, name_problem
+from twothirds.models.prompting.prompts import (
+    Message,
+    Part,
+    example_parts,
+    feature_line,
+    letter,
+    strict,
+    system_message,
+)
+from twothirds.models.prompting.replies import (
+    Reading,
+    definition_problem,
+    no_object,
+    object_with,
+    one_sentence,
+    unreadable,
+)
 
 MOST_VALUES = 40  # of one attribute
 EXCLUSIVE = (

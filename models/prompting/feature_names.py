@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from discovery import same_name
+from twothirds.discovery import same_name
 
 NAME_LIMIT = 60
 WORDS_LIMIT = 5

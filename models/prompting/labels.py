@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.oracle import Feature, Label
-from models.prompting.prompts import (
+from twothirds.models.oracle import Feature, Label
+from twothirds.models.prompting.prompts import (
     Brief,
     Message,
     Part,
@@ -27,7 +27,7 @@ from models.prompting.prompts import (
     strict,
     system_message,
 )
-from sources import Example
+from twothirds.sources import Example
 
 LABELS_VERSION = "3"  # of these prompts: part of every answer's key
 NO_BRIEF = Brief()

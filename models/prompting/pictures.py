@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from sources import DatasetError, Example, FilmError, evenly, frames_of_film, is_film, opened
+from twothirds.sources import DatasetError, Example, FilmError, evenly, frames_of_film, is_film, opened
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -123,7 +123,7 @@ _STRIPPED = {"JPEG": _stripped_jpeg, "PNG": _stripped_png}
 
 def frames_of(example: Example, size: int, count: int) -> list[Image]:
     """At most `most_frames` images, no side longer than `size`."""
-    from sources import open_image
+    from twothirds.sources import open_image
 
     count = most_frames(example, count)
     content = example.image_bytes()

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.oracle import Exemplar, Label, OracleError
-from sources import TEXT_LIMIT, Example
+from twothirds.models.oracle import Exemplar, Label, OracleError
+from twothirds.sources import TEXT_LIMIT, Example
 
 REPLY_LIMIT = 2_000  # characters of an unusable reply that are sent again
 KEY_LIMIT = 60  # characters of a name as a key of a reply

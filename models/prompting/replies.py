@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.oracle import Feature, NamedFeature, Verdict
-from models.prompting.feature_names import NAME_LIMIT, sounds_like_an_instruction
+from twothirds.models.oracle import Feature, NamedFeature, Verdict
+from twothirds.models.prompting.feature_names import NAME_LIMIT, sounds_like_an_instruction
 
 REPLY_LIMIT = 200_000  # characters that are looked at
 OBJECTS_LIMIT = 40  # opening braces that are tried

@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from models.prompting.pictures import data_url, frames_of, sent_sizes
-from models.prompting.prompts import ImagePart, Message, Part, SheetPart
-from models.prompting.tokens import LOW_SIDE, counts_tiles, picture_tokens
+from twothirds.models.prompting.pictures import data_url, frames_of, sent_sizes
+from twothirds.models.prompting.prompts import ImagePart, Message, Part, SheetPart
+from twothirds.models.prompting.tokens import LOW_SIDE, counts_tiles, picture_tokens
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from models.oracle import Compare, Family, Single, Verdict, Why
-from models.prompting.comparisons import compare_messages, compare_schema, parse_feature, usual_reply
-from models.prompting.families import (
+from twothirds.models.oracle import Compare, Family, Single, Verdict, Why
+from twothirds.models.prompting.comparisons import compare_messages, compare_schema, parse_feature, usual_reply
+from twothirds.models.prompting.families import (
     choose_messages,
     choose_schema,
     family_messages,
@@ -17,9 +17,9 @@ from models.prompting.families import (
     parse_choice,
     parse_family,
 )
-from models.prompting.feature_names import clean, sounds_like_an_instruction
-from models.prompting.prompts import Brief, Message, example_parts, feature_line, strict, system_message
-from models.prompting.replies import Reading, no_object, object_with, truth_of, unreadable
+from twothirds.models.prompting.feature_names import clean, sounds_like_an_instruction
+from twothirds.models.prompting.prompts import Brief, Message, example_parts, feature_line, strict, system_message
+from twothirds.models.prompting.replies import Reading, no_object, object_with, truth_of, unreadable
 
 NO_BRIEF = Brief()
 SINGLE_VERSION = "2"  # of these prompts, and of labels one by one

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run import RunError
-from sources import Dataset, read_metadata
+from twothirds.reports.run import RunError
+from twothirds.sources import Dataset, read_metadata
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Labels, same_name
-from discovery.statistics import wilson
-from reports.analysis.columns import in_halves, read_column
-from reports.run import Findings, RunError
-from sources import Dataset
+from twothirds.discovery import Labels, same_name
+from twothirds.discovery.statistics import wilson
+from twothirds.reports.analysis.columns import in_halves, read_column
+from twothirds.reports.run import Findings, RunError
+from twothirds.sources import Dataset
 
 SIGNIFICANCE = 0.05
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics import fit_ridge
-from discovery.strategies import target_outputs
-from reports.analysis.prediction import Matrix, Target, ranking_score, ranking_scores
+from twothirds.discovery.statistics import fit_ridge
+from twothirds.discovery.strategies import target_outputs
+from twothirds.reports.analysis.prediction import Matrix, Target, ranking_score, ranking_scores
 
 HELD_OUT = 0.25  # share of the examples
 SHUFFLES = 999  # of the held-out values, for the test whether anything is predicted

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics import Interval
+from twothirds.discovery.statistics import Interval
 
 Matrix = NDArray[np.float64]
 

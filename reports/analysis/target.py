@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from discovery.statistics import Interval
-from reports.analysis.columns import MetadataColumn, read_column
-from reports.analysis.prediction import Matrix, Target, fit_linear, interval_of, out_of_fold, score_of
-from reports.run import Findings, RunError, names_of
-from sources import Dataset
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import Interval
+from twothirds.reports.analysis.columns import MetadataColumn, read_column
+from twothirds.reports.analysis.prediction import Matrix, Target, fit_linear, interval_of, out_of_fold, score_of
+from twothirds.reports.run import Findings, RunError, names_of
+from twothirds.sources import Dataset
 
 REPEATS = 5  # different divisions into folds
 DRAWS = 99  # of random features, and of shuffled targets

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from reports.browse.columns import BINS, BrowsedColumn, natural_order
-from reports.run import Findings, FoundFeature
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.browse.columns import BINS, BrowsedColumn, natural_order
+from twothirds.reports.run import Findings, FoundFeature
 
 MARKS = ("unknown", "doubtful", "contradicted", "corrected", "predicted")  # of a label, beside yes and no
 OF_A_FEATURE = ("yes", "no", *MARKS)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run import Attribute
-from sources import without_secrets
+from twothirds.reports.run import Attribute
+from twothirds.sources import without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd

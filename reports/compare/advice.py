@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from discovery.statistics import (
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import (
     EPSILON,
     AltTest,
     Corrected,
@@ -25,8 +25,8 @@ from discovery.statistics import (
     escalated,
     share,
 )
-from reports.compare.labels import chances_of_right
-from reports.compare.study import LabelMatrix, Rater, Reference, Study
+from twothirds.reports.compare.labels import chances_of_right
+from twothirds.reports.compare.study import LabelMatrix, Rater, Reference, Study
 
 COMPLETE_SHARE = 0.95  # of the examples labelled by people: a part of their labels is then held back
 USED_ONE_IN = 5  # one in so many is used

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from discovery import SAME_LABELS, UNKNOWN, correlations, same_name
-from discovery.statistics import (
+from twothirds.discovery import SAME_LABELS, UNKNOWN, correlations, same_name
+from twothirds.discovery.statistics import (
     ALIKE,
     EPSILON,
     FEWEST_EXAMPLES,
@@ -21,10 +21,10 @@ from discovery.statistics import (
     order_agreement,
     share,
 )
-from reports.compare.advice import Advice, Versus, advice, versus
-from reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities
-from reports.compare.study import Discovered, Rater, Reference, Study, reference_of
-from reports.drawing import plural
+from twothirds.reports.compare.advice import Advice, Versus, advice, versus
+from twothirds.reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities
+from twothirds.reports.compare.study import Discovered, Rater, Reference, Study, reference_of
+from twothirds.reports.drawing import plural
 
 NAMED, NONE = "feature", "none"
 

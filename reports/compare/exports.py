@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from discovery import NOBODY, UNKNOWN
-from discovery.statistics import EPSILON, Estimate
-from reports.compare.comparison import OracleComparison
-from reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE
-from reports.compare.study import Rater
-from reports.run import RunError, defuse, replace_file
-from sources import Dataset
+from twothirds.discovery import NOBODY, UNKNOWN
+from twothirds.discovery.statistics import EPSILON, Estimate
+from twothirds.reports.compare.comparison import OracleComparison
+from twothirds.reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE
+from twothirds.reports.compare.study import Rater
+from twothirds.reports.run import RunError, defuse, replace_file
+from twothirds.sources import Dataset
 
 NAME = "comparison.json"
 
@@ -124,7 +124,7 @@ Row = tuple[Any, ...]
 
 def write_comparison(comparison: OracleComparison, folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Path:
     """Write everything; returns the page."""
-    from reports.compare.page import render_comparison
+    from twothirds.reports.compare.page import render_comparison
 
     _table(folder / "agreement.csv", STATISTICS_COLUMNS, _statistics(comparison))
     _table(folder / "shares.csv", SHARES_COLUMNS, _shares(comparison))

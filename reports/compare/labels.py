@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from discovery.statistics import (
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import (
     BRIER,
     ENOUGH_TO_LABEL,
     ERRORS_ALIKE,
@@ -36,7 +36,7 @@ from discovery.statistics import (
     vote_columns,
     why_not,
 )
-from reports.compare.study import Rater, Reference, Study
+from twothirds.reports.compare.study import Rater, Reference, Study
 
 IS_REFERENCE = "its majority is the reference"
 RAW = OF_CORRECTNESS[0]

@@ -10,13 +10,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from discovery.statistics import EPSILON, Calibration, Estimate, Setting, frontier
-from reports.compare.advice import Advice, Versus
-from reports.compare.comparison import Disagreement, OracleComparison
-from reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE, PairAgreement, Quality
-from reports.compare.study import Rater
-from reports.compare.verdict import verdict_of
-from reports.drawing import (
+from twothirds.discovery.statistics import EPSILON, Calibration, Estimate, Setting, frontier
+from twothirds.reports.compare.advice import Advice, Versus
+from twothirds.reports.compare.comparison import Disagreement, OracleComparison
+from twothirds.reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE, PairAgreement, Quality
+from twothirds.reports.compare.study import Rater
+from twothirds.reports.compare.verdict import verdict_of
+from twothirds.reports.drawing import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -30,8 +30,8 @@ from reports.drawing import (
     render_template,
     unbroken,
 )
-from reports.page import MIME, cut, script_json, thumbnails
-from sources import Dataset
+from twothirds.reports.page import MIME, cut, script_json, thumbnails
+from twothirds.sources import Dataset
 
 PERCENT_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 

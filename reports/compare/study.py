@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Comparison, VoteSheet
-from discovery.statistics import Resamples
+from twothirds.discovery import UNKNOWN, Comparison, VoteSheet
+from twothirds.discovery.statistics import Resamples
 
 LabelMatrix = NDArray[np.int8]  # features × examples
 

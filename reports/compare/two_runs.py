@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discovery import UNKNOWN, Labels, correlations, same_name
-from discovery.statistics import best_matches
-from reports.run import Findings, FoundFeature
+from twothirds.discovery import UNKNOWN, Labels, correlations, same_name
+from twothirds.discovery.statistics import best_matches
+from twothirds.reports.run import Findings, FoundFeature
 
 
 @dataclass(frozen=True, eq=False)

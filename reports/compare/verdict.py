@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from discovery import UNKNOWN
-from discovery.statistics import Estimate
-from reports.compare.advice import Advice, Versus
-from reports.compare.comparison import OracleComparison
-from reports.compare.labels import MAJORITY
-from reports.compare.study import Rater, Reference
-from reports.drawing import percent, plural, usd
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import Estimate
+from twothirds.reports.compare.advice import Advice, Versus
+from twothirds.reports.compare.comparison import OracleComparison
+from twothirds.reports.compare.labels import MAJORITY
+from twothirds.reports.compare.study import Rater, Reference
+from twothirds.reports.drawing import percent, plural, usd
 
 
 def verdict_of(comparison: OracleComparison) -> list[str]:

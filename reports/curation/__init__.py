@@ -1,7 +1,7 @@
 """Changes to the features of a run and corrections of its labels, and their logs."""
 
-from reports.curation.changes import Change, LabelRequest, merged_definition
-from reports.curation.corrections import (
+from twothirds.reports.curation.changes import Change, LabelRequest, merged_definition
+from twothirds.reports.curation.corrections import (
     LABELS,
     Correction,
     LabelEdit,
@@ -9,5 +9,14 @@ from reports.curation.corrections import (
     record_corrections,
     unused_corrections,
 )
-from reports.curation.events import StaleEdit, append_events, now, read_events
-from reports.curation.log import CuratedRun, Votes, effective, plan_change, read_log, record_change, refuse_stale, undo
+from twothirds.reports.curation.events import StaleEdit, append_events, now, read_events
+from twothirds.reports.curation.log import (
+    CuratedRun,
+    Votes,
+    effective,
+    plan_change,
+    read_log,
+    record_change,
+    refuse_stale,
+    undo,
+)

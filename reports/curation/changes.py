@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from reports.drawing import plural
-from reports.run import SAME, Attribute, Findings, FoundFeature, Origin, RunError, VoteCounts, names_of
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.drawing import plural
+from twothirds.reports.run import SAME, Attribute, Findings, FoundFeature, Origin, RunError, VoteCounts, names_of
 
 
 @dataclass(frozen=True)

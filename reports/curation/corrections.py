@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from discovery import UNKNOWN, contradicts
-from reports.curation.changes import place_of
-from reports.curation.events import Event, StaleEdit, append_events, now, read_events
-from reports.drawing import percent, plural
-from reports.run import Attribute, CorrectedLabel, Findings, FoundFeature, Origin, RunError, RunFolder
+from twothirds.discovery import UNKNOWN, contradicts
+from twothirds.reports.curation.changes import place_of
+from twothirds.reports.curation.events import Event, StaleEdit, append_events, now, read_events
+from twothirds.reports.drawing import percent, plural
+from twothirds.reports.run import Attribute, CorrectedLabel, Findings, FoundFeature, Origin, RunError, RunFolder
 
 CORRECTIONS = "corrections.jsonl"
 YES, NO, CLEAR = "yes", "no", "clear"

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reports.run import RunError
+from twothirds.reports.run import RunError
 
 Event = dict[str, Any]
 

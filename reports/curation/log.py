@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from discovery import majority_labels
-from reports.curation.changes import Change, plan
-from reports.curation.corrections import CORRECTIONS, Correction, corrected, read_corrections
-from reports.curation.events import Event, StaleEdit, append_events, now, read_events
-from reports.run import (
+from twothirds.discovery import majority_labels
+from twothirds.reports.curation.changes import Change, plan
+from twothirds.reports.curation.corrections import CORRECTIONS, Correction, corrected, read_corrections
+from twothirds.reports.curation.events import Event, StaleEdit, append_events, now, read_events
+from twothirds.reports.run import (
     COMPLEMENT,
     CURATION,
     SAME,
@@ -70,7 +70,7 @@ class CuratedRun(RunFolder):
 
     @cached_property
     def attributes(self) -> pd.DataFrame:
-        """One row per example, one column of categories per attribute; see `python -m flows attributes`."""
+        """One row per example, one column of categories per attribute; see `twothirds attributes`."""
         return self.findings.attribute_table()
 
     @cached_property

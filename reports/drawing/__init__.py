@@ -1,6 +1,6 @@
 """SVG and templates."""
 
-from reports.drawing.svg import (
+from twothirds.reports.drawing.svg import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -19,4 +19,13 @@ from reports.drawing.svg import (
     stems_over_time,
     steps_over_time,
 )
-from reports.drawing.template import ASSETS, FILTERS, duration, percent, plural, render_template, unbroken, usd
+from twothirds.reports.drawing.template import (
+    ASSETS,
+    FILTERS,
+    duration,
+    percent,
+    plural,
+    render_template,
+    unbroken,
+    usd,
+)

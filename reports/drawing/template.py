@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from reports.drawing.svg import interval_bar
+from twothirds.reports.drawing.svg import interval_bar
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -1,10 +1,10 @@
 """A table of labels that grows: the table, its file, what each version changed, and what it must be like."""
 
-from reports.enrichment.contract import SCHEMA, Contract, ContractViolated, schema_of
-from reports.enrichment.history import GROWING, Cells, NewVersion, write_history
-from reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
-from reports.enrichment.table_file import previous_rows, read_table, table_version, write_refused, write_table
-from reports.enrichment.table_versions import (
+from twothirds.reports.enrichment.contract import SCHEMA, Contract, ContractViolated, schema_of
+from twothirds.reports.enrichment.history import GROWING, Cells, NewVersion, write_history
+from twothirds.reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
+from twothirds.reports.enrichment.table_file import previous_rows, read_table, table_version, write_refused, write_table
+from twothirds.reports.enrichment.table_versions import (
     SUMMARY,
     ColumnFigures,
     ListedTable,

@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from discovery import Labels
-from discovery.statistics import wilson
-from reports.enrichment.history import column_names
-from reports.enrichment.table import LabelTable
-from reports.enrichment.table_file import REFUSED
-from reports.run import RunError
+from twothirds.discovery import Labels
+from twothirds.discovery.statistics import wilson
+from twothirds.reports.enrichment.history import column_names
+from twothirds.reports.enrichment.table import LabelTable
+from twothirds.reports.enrichment.table_file import REFUSED
+from twothirds.reports.run import RunError
 
 SCHEMA = "schema.json"
 OWN_TYPES = {"id": "string", "digest": "string", "version": "int32"}

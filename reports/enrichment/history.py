@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from reports.enrichment.table import LabelTable
-from reports.enrichment.table_file import GROUP_ROWS
-from reports.run import replace_file
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.enrichment.table import LabelTable
+from twothirds.reports.enrichment.table_file import GROUP_ROWS
+from twothirds.reports.run import replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

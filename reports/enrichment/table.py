@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels
+from twothirds.discovery import UNKNOWN, Labels
 
 PREDICTED = np.dtype([("version", np.int32), ("chance", np.float16)])  # version 0: not predicted
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Labels
-from reports.enrichment.table import PREDICTED, Column, CorrectedCell, LabelTable, TableSchema
-from reports.run import RunError, replace_file
+from twothirds.discovery import UNKNOWN, Labels
+from twothirds.reports.enrichment.table import PREDICTED, Column, CorrectedCell, LabelTable, TableSchema
+from twothirds.reports.run import RunError, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

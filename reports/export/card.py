@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reports.curation import checked_by_people, effective, read_log
-from reports.drawing import percent, plural, usd
-from reports.export.content import ExportContent
-from reports.finished_run import Run
-from reports.run import Findings, public_source, without_paths
+from twothirds.reports.curation import checked_by_people, effective, read_log
+from twothirds.reports.drawing import percent, plural, usd
+from twothirds.reports.export.content import ExportContent
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import Findings, public_source, without_paths
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from reports.finished_run import Run
-from reports.run import Findings, FoundFeature, RunError, doubtful_features, names_of
-from sources import Example, opened
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import Findings, FoundFeature, RunError, doubtful_features, names_of
+from twothirds.sources import Example, opened
 
 if TYPE_CHECKING:
     import pandas as pd

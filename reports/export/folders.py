@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-from discovery import UNKNOWN
-from reports.export.card import card_of
-from reports.export.content import ExportContent, untaken
-from reports.export.tables import (
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.export.card import card_of
+from twothirds.reports.export.content import ExportContent, untaken
+from twothirds.reports.export.tables import (
     attributes_of,
     corrected_of,
     correctors,
@@ -22,8 +22,8 @@ from reports.export.tables import (
     predicted_of,
     wide_table,
 )
-from reports.run import PREDICTED, replaced_folder, write_csv
-from sources import Example
+from twothirds.reports.run import PREDICTED, replaced_folder, write_csv
+from twothirds.sources import Example
 
 if TYPE_CHECKING:
     import pyarrow as pa

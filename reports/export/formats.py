@@ -9,13 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discovery import as_dot, as_json
-from reports.export.card import card_of
-from reports.export.content import ExportContent
-from reports.export.folders import write_fiftyone, write_imagefolder, write_label_studio, write_parquet_with_content
-from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
-from reports.finished_run import Run
-from reports.run import (
+from twothirds.discovery import as_dot, as_json
+from twothirds.reports.export.card import card_of
+from twothirds.reports.export.content import ExportContent
+from twothirds.reports.export.folders import (
+    write_fiftyone,
+    write_imagefolder,
+    write_label_studio,
+    write_parquet_with_content,
+)
+from twothirds.reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import (
     SAME,
     Findings,
     FoundFeature,
@@ -25,7 +30,7 @@ from reports.run import (
     replace_file,
     write_csv,
 )
-from sources import Dataset, read_metadata
+from twothirds.sources import Dataset, read_metadata
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discovery import UNKNOWN
-from reports.export.content import ExportContent
-from reports.finished_run import Run
-from reports.run import Findings, FoundFeature, names_of
-from sources import Example, without_secrets
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.export.content import ExportContent
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import Findings, FoundFeature, names_of
+from twothirds.sources import Example, without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from reports.browse import BrowsedColumn, ExampleCatalogue
-from reports.run import Findings, FoundFeature
-from sources import DatasetError, Example, open_image
+from twothirds.reports.browse import BrowsedColumn, ExampleCatalogue
+from twothirds.reports.run import Findings, FoundFeature
+from twothirds.sources import DatasetError, Example, open_image
 
 MIME = "image/webp"
 THUMBNAIL_SIDES = ((300, 224), (1000, 128))  # up to so many pictures, so many pixels on the longer side

@@ -9,8 +9,8 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from discovery import correlations
-from reports.drawing import element, short
+from twothirds.discovery import correlations
+from twothirds.reports.drawing import element, short
 
 CELL = 16
 WHITE_BELOW = 0.05  # weaker correlations are not drawn

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from reports.page.browser_data import MIME, thumbnails
-from reports.run import Findings, FoundFeature
-from sources import Dataset, Example
+from twothirds.reports.page.browser_data import MIME, thumbnails
+from twothirds.reports.run import Findings, FoundFeature
+from twothirds.sources import Dataset, Example
 
 MOST_FEATURES, PICTURES, SIDE = 20, 4, 72  # features that are shown, pictures of each, pixels of a picture
 

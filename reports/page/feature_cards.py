@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, Kind
-from reports.drawing import percent, plural, share_bar
-from reports.page.truth import AgainstTruth
-from reports.run import COMPLEMENT, KNOWN, MICRO, SAME, AnsweredComparison, Findings, FoundFeature
-from sources import Example
+from twothirds.discovery import UNKNOWN, Kind
+from twothirds.reports.drawing import percent, plural, share_bar
+from twothirds.reports.page.truth import AgainstTruth
+from twothirds.reports.run import COMPLEMENT, KNOWN, MICRO, SAME, AnsweredComparison, Findings, FoundFeature
+from twothirds.sources import Example
 
 CANDIDATE_PAIRS = 200
 

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from discovery import UNKNOWN
-from reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
-from reports.browse import BrowsedColumn, ExampleCatalogue, browsed_columns
-from reports.curation import CuratedRun, checked_by_people, effective, read_log
-from reports.drawing import render_template
-from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
-from reports.page.correlations import heat_map, related, strongest
-from reports.page.feature_cards import card_example, feature_cards, kinds_asked
-from reports.page.history import aim_of, curves_of, history_of, outlook_of
-from reports.page.truth import AgainstTruth, against_truth
-from reports.run import (
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
+from twothirds.reports.browse import BrowsedColumn, ExampleCatalogue, browsed_columns
+from twothirds.reports.curation import CuratedRun, checked_by_people, effective, read_log
+from twothirds.reports.drawing import render_template
+from twothirds.reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
+from twothirds.reports.page.correlations import heat_map, related, strongest
+from twothirds.reports.page.feature_cards import card_example, feature_cards, kinds_asked
+from twothirds.reports.page.history import aim_of, curves_of, history_of, outlook_of
+from twothirds.reports.page.truth import AgainstTruth, against_truth
+from twothirds.reports.run import (
     Findings,
     JsonPart,
     Rationale,
@@ -35,7 +35,7 @@ from reports.run import (
     replace_file,
     without_paths,
 )
-from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset, read_metadata
+from twothirds.sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset, read_metadata
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {

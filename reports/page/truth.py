@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import LabelMatrix, Labels, matches_with_truth
-from sources import Truth
+from twothirds.discovery import LabelMatrix, Labels, matches_with_truth
+from twothirds.sources import Truth
 
 FOUND_FROM = 0.9  # balanced accuracy from which an attribute counts as found
 

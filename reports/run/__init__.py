@@ -1,8 +1,8 @@
 """The run folder: written whole or not at all, read and checked."""
 
-from reports.run.answers import AnsweredComparison, VoteCounts
-from reports.run.attributes import Attribute, Value, relinked
-from reports.run.files import (
+from twothirds.reports.run.answers import AnsweredComparison, VoteCounts
+from twothirds.reports.run.attributes import Attribute, Value, relinked
+from twothirds.reports.run.files import (
     RunError,
     TableBusy,
     check_replaceable,
@@ -11,7 +11,7 @@ from reports.run.files import (
     replace_file,
     replaced_folder,
 )
-from reports.run.findings import (
+from twothirds.reports.run.findings import (
     COMPLEMENT,
     KNOWN,
     MICRO,
@@ -24,7 +24,7 @@ from reports.run.findings import (
     read_findings,
     twins_of,
 )
-from reports.run.folder import (
+from twothirds.reports.run.folder import (
     CURATION,
     LIVE,
     PREDICTED,
@@ -36,11 +36,11 @@ from reports.run.folder import (
     write_csv,
     write_run,
 )
-from reports.run.json_parts import JsonPart
-from reports.run.live import LiveRun
-from reports.run.reasons import Rationale, read_reasons, write_reasons
-from reports.run.summary import NAME as RUN_JSON
-from reports.run.summary import (
+from twothirds.reports.run.json_parts import JsonPart
+from twothirds.reports.run.live import LiveRun
+from twothirds.reports.run.reasons import Rationale, read_reasons, write_reasons
+from twothirds.reports.run.summary import NAME as RUN_JSON
+from twothirds.reports.run.summary import (
     DatasetSummary,
     KnownFeatures,
     OracleSummary,
@@ -56,4 +56,4 @@ from reports.run.summary import (
     public_source,
     without_paths,
 )
-from reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableCounts
+from twothirds.reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableCounts

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Kind
-from reports.run.files import RunError
+from twothirds.discovery import Kind
+from twothirds.reports.run.files import RunError
 
 Counts = NDArray[np.int32]
 

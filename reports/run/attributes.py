@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
+from twothirds.discovery import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from sources import printable
+from twothirds.sources import printable
 
 UNFINISHED = ".twothirds"  # suffix of the hidden names
 EXPORTED = re.compile(

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import DIFFERENCE, UNKNOWN, FeatureTree, Labels, feature_tree, find_twin, interest_and_distinctness
-from reports.run.answers import AnsweredComparison, VoteCounts, read_answers
-from reports.run.attributes import Attribute
-from reports.run.files import RunError
-from reports.run.folder import (
+from twothirds.discovery import (
+    DIFFERENCE,
+    UNKNOWN,
+    FeatureTree,
+    Labels,
+    feature_tree,
+    find_twin,
+    interest_and_distinctness,
+)
+from twothirds.reports.run.answers import AnsweredComparison, VoteCounts, read_answers
+from twothirds.reports.run.attributes import Attribute
+from twothirds.reports.run.files import RunError
+from twothirds.reports.run.folder import (
     FEATURE_COLUMNS,
     PREDICTED_COLUMNS,
     Chances,

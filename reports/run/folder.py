@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run.files import RunError, replace_file
-from reports.run.summary import RunSummary
+from twothirds.reports.run.files import RunError, replace_file
+from twothirds.reports.run.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reports.run.files import RunError, replace_file
-from reports.run.json_parts import JsonPart
+from twothirds.reports.run.files import RunError, replace_file
+from twothirds.reports.run.json_parts import JsonPart
 
 NAME = "rationale.jsonl"
 

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from discovery import DIFFERENCE
-from reports.run.files import RunError, replace_file
-from reports.run.json_parts import JsonPart, Number
-from reports.run.unusable import UnusableAnswers
-from sources import without_secrets
+from twothirds.discovery import DIFFERENCE
+from twothirds.reports.run.files import RunError, replace_file
+from twothirds.reports.run.json_parts import JsonPart, Number
+from twothirds.reports.run.unusable import UnusableAnswers
+from twothirds.sources import without_secrets
 
 NAME = "run.json"
 LOCAL = re.compile(r"(?:file://)?(?:/|~|[A-Za-z]:\\)[^\s,;'\"]*")  # a path of the machine on which a run was made

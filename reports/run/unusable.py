@@ -6,7 +6,7 @@ from collections import Counter
 
 from pydantic import Field
 
-from reports.run.json_parts import JsonPart
+from twothirds.reports.run.json_parts import JsonPart
 
 MOST_REASONS = 12  # listed one by one, the most frequent first
 MANY_LABELS = 50  # that are all answered alike: features that are worth naming are not so one-sided

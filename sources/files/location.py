@@ -12,10 +12,10 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any, cast
 
-from sources.errors import DatasetError, Unreadable
-from sources.files.private_hosts import options_for_user, refusal_in
-from sources.printable import printable, quoted
-from sources.secrets import without_secrets
+from twothirds.sources.errors import DatasetError, Unreadable
+from twothirds.sources.files.private_hosts import options_for_user, refusal_in
+from twothirds.sources.printable import printable, quoted
+from twothirds.sources.secrets import without_secrets
 
 MAX_FILE_BYTES = 256 * 2**20  # a hostile file must not fill the memory
 TOO_LARGE = f"larger than {MAX_FILE_BYTES // 2**20} MB"
@@ -111,7 +111,7 @@ def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any
 def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     import fsspec
 
-    from sources.files.buckets import register_buckets
+    from twothirds.sources.files.buckets import register_buckets
 
     try:
         register_buckets()

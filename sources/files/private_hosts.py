@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sources.errors import DatasetError, Unreadable
+from twothirds.sources.errors import DatasetError, Unreadable
 
 VARIABLE = "TWOTHIRDS_PRIVATE_HOSTS"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sources.errors import DatasetError, Unreadable
-from sources.files.location import file_system, reason_of
-from sources.printable import quoted
-from sources.secrets import with_variables
+from twothirds.sources.errors import DatasetError, Unreadable
+from twothirds.sources.files.location import file_system, reason_of
+from twothirds.sources.printable import quoted
+from twothirds.sources.secrets import with_variables
 
 PROBE = ".twothirds"
 

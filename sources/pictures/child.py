@@ -1,4 +1,4 @@
-"""`python -m sources.pictures.child` decodes one picture after the other, from its input to its output.
+"""`python -m twothirds.sources.pictures.child` decodes one picture after the other, from its input to its output.
 
 It is ended by the system where a picture takes too much time, and ends itself where one takes too much memory."""
 
@@ -10,8 +10,8 @@ import signal
 import sys
 from contextlib import suppress
 
-from sources.pictures.images import still_in_this_process
-from sources.pictures.process import REPLY, REQUEST, exactly
+from twothirds.sources.pictures.images import still_in_this_process
+from twothirds.sources.pictures.process import REPLY, REQUEST, exactly
 
 
 def serve(cpu_seconds: float, memory: int) -> None:

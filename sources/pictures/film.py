@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageSequence
 
-from sources.pictures.limits import MAX_PIXELS, check_blocks, check_cost
+from twothirds.sources.pictures.limits import MAX_PIXELS, check_blocks, check_cost
 
 if TYPE_CHECKING:
-    from sources.dataset import Example
+    from twothirds.sources.dataset import Example
 
 SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
 MAX_FILM_PIXELS = 500 * MAX_PIXELS  # pixels times frames: about eight minutes of 1920 × 1080

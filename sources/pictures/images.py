@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-from sources.errors import DatasetError
-from sources.pictures.film import SUFFIXES as FILM_SUFFIXES
-from sources.pictures.film import FilmError, first_frame, is_film, is_heic
-from sources.pictures.limits import (
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.pictures.film import SUFFIXES as FILM_SUFFIXES
+from twothirds.sources.pictures.film import FilmError, first_frame, is_film, is_heic
+from twothirds.sources.pictures.limits import (
     MAX_PIXELS,
     STORED_BYTES,
     TooCostly,
@@ -24,13 +24,13 @@ from sources.pictures.limits import (
     decoded_bytes,
     is_risky,
 )
-from sources.pictures.process import DecodingProcess
+from twothirds.sources.pictures.process import DecodingProcess
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sources.dataset import Example
+    from twothirds.sources.dataset import Example
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff", ".avif")

@@ -14,13 +14,13 @@ from typing import IO, cast
 
 from PIL import Image
 
-from sources.pictures.limits import TooCostly
+from twothirds.sources.pictures.limits import TooCostly
 
 CPU_SECONDS = 20  # for one picture
 MEMORY_BYTES = 4 * 2**30  # of address space, with Python and its libraries
 REQUEST = struct.Struct(">QI")  # bytes of the picture, longest side (0: any)
 REPLY = struct.Struct(">?IIQ")  # decoded?, width, height, bytes of the pixels or of the reason
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Undecodable(Exception):
@@ -59,7 +59,7 @@ class DecodingProcess:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid():  # a process that was forked starts one of its own
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "sources.pictures.child", *map(str, self._limits)],
+                [sys.executable, "-m", "twothirds.sources.pictures.child", *map(str, self._limits)],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -10,10 +10,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from io import TextIOWrapper
 
-from sources.errors import DatasetError
-from sources.files.location import file_name
-from sources.printable import quoted
-from sources.tables.encoding import open_text
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.files.location import file_name
+from twothirds.sources.printable import quoted
+from twothirds.sources.tables.encoding import open_text
 
 MAX_CELL_CHARACTERS = 2**28  # also of a line: a hostile archive must not fill the memory
 SEPARATORS = (",", ";", "\t", "|")  # the first of those that are equally frequent counts

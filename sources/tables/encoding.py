@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import IO
 
-from sources.files.location import file_name, open_binary
+from twothirds.sources.files.location import file_name, open_binary
 
 SCANNED_BYTES = 16 * 2**20  # at the start of a file, in which the first letter beyond ASCII is looked for
 JUDGED_BYTES = 2**20  # from there on, by which the encoding is judged

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sources.errors import DatasetError
+from twothirds.sources.errors import DatasetError
 
 IMAGE = "image"
 

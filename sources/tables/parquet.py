@@ -13,8 +13,8 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from sources.errors import DatasetError, Unreadable
-from sources.files.location import file_name, fingerprint, is_url, open_binary, reason_of
+from twothirds.sources.errors import DatasetError, Unreadable
+from twothirds.sources.files.location import file_name, fingerprint, is_url, open_binary, reason_of
 
 BATCH_BYTES = 32 * 2**20  # of one batch of a stream, about
 MAX_BATCH_ROWS = 4096

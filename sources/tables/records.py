@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import Any
 
-from sources.errors import DatasetError, Unreadable
-from sources.files.location import file_name, reason_of
-from sources.printable import quoted
-from sources.tables.delimited import MAX_CELL_CHARACTERS, csv_header, csv_rows, form_of, lines_of
-from sources.tables.encoding import WINDOWS, encoding_of, is_damaged, open_text, remark_on
-from sources.tables.parquet import columns_and_rows, iter_rows
+from twothirds.sources.errors import DatasetError, Unreadable
+from twothirds.sources.files.location import file_name, reason_of
+from twothirds.sources.printable import quoted
+from twothirds.sources.tables.delimited import MAX_CELL_CHARACTERS, csv_header, csv_rows, form_of, lines_of
+from twothirds.sources.tables.encoding import WINDOWS, encoding_of, is_damaged, open_text, remark_on
+from twothirds.sources.tables.parquet import columns_and_rows, iter_rows
 
 CHUNK = 2**16  # characters of a list that are read at a time
 BETWEEN = " \t\r\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.review.items import (
+from twothirds.store.review.items import (
     CHECKED,
     DATASET,
     EXEMPLARS,
@@ -16,16 +16,16 @@ from store.review.items import (
     digests_in,
     digests_shown,
 )
-from store.review.leases import LeasedQuestion, Leases, LeaseTerms, page_of_checks
-from store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, MTurk, unconfirmed
-from store.review.outlook import FINISHED, PAUSED, Outlooks, QueueOutlook
-from store.review.people import ADMIN, EDITOR, REVIEWER, REVOKED, Invitation, People, Person
-from store.review.records import QueueProgress, Records
-from store.review.rulings import DisputedLabel, Rulings
-from store.review.training import Training
-from store.review.votes import MOST_PAID_SECONDS, UNSURE, Votes
-from store.review.withdrawals import Withdrawal, Withdrawals
-from store.transactions import Clock, Transactions
+from twothirds.store.review.leases import LeasedQuestion, Leases, LeaseTerms, page_of_checks
+from twothirds.store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, MTurk, unconfirmed
+from twothirds.store.review.outlook import FINISHED, PAUSED, Outlooks, QueueOutlook
+from twothirds.store.review.people import ADMIN, EDITOR, REVIEWER, REVOKED, Invitation, People, Person
+from twothirds.store.review.records import QueueProgress, Records
+from twothirds.store.review.rulings import DisputedLabel, Rulings
+from twothirds.store.review.training import Training
+from twothirds.store.review.votes import MOST_PAID_SECONDS, UNSURE, Votes
+from twothirds.store.review.withdrawals import Withdrawal, Withdrawals
+from twothirds.store.transactions import Clock, Transactions
 
 
 class Queue:

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, text, update
 
-from store.review.people import people
-from store.schema import review_examples, review_items, review_votes, review_waits, runs
-from store.sql import KEYS, chunks, insert_new
-from store.transactions import Clock, Repository, Transactions, reads, writes
+from twothirds.store.review.people import people
+from twothirds.store.schema import review_examples, review_items, review_votes, review_waits, runs
+from twothirds.store.sql import KEYS, chunks, insert_new
+from twothirds.store.transactions import Clock, Repository, Transactions, reads, writes
 
 OPEN, DONE, ABANDONED, CHECK = "open", "done", "given up", "check"  # states of a question
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote

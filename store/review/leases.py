@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from store.review.items import (
+from twothirds.store.review.items import (
     ASKED,
     CHECK,
     CHECKED,
@@ -43,9 +43,9 @@ from store.review.items import (
     items,
     votes,
 )
-from store.review.people import people
-from store.sql import any_of
-from store.transactions import Repository, reads, writes
+from twothirds.store.review.people import people
+from twothirds.store.sql import any_of
+from twothirds.store.transactions import Repository, reads, writes
 
 PERSON: BindParameter[Any] = bindparam("person")
 _NOW: BindParameter[Any] = bindparam("now")

@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select, update
 
-from store.review.items import EXPIRED, GIVEN, HELD, VOTE, items, votes
-from store.review.leases import (
+from twothirds.store.review.items import EXPIRED, GIVEN, HELD, VOTE, items, votes
+from twothirds.store.review.leases import (
     HAS_FREE_SLOT,
     NOT_SEEN,
     UNANSWERED,
@@ -24,11 +24,11 @@ from store.review.leases import (
     leased_question,
     taken_slots,
 )
-from store.review.people import add_person, people
-from store.review.votes import LATE, SKIPPED, WITHDRAWN, count_votes
-from store.schema import review_hits
-from store.sql import insert_new
-from store.transactions import Repository, reads, writes
+from twothirds.store.review.people import add_person, people
+from twothirds.store.review.votes import LATE, SKIPPED, WITHDRAWN, count_votes
+from twothirds.store.schema import review_hits
+from twothirds.store.sql import insert_new
+from twothirds.store.transactions import Repository, reads, writes
 
 PLANNED, POSTED, COLLECTED = "planned", "posted", "collected"
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from store.errors import StoreError
-from store.schema import review_invitations, review_people, review_secrets
-from store.sql import insert_new
-from store.transactions import Repository, reads, writes
+from twothirds.store.errors import StoreError
+from twothirds.store.schema import review_invitations, review_people, review_secrets
+from twothirds.store.sql import insert_new
+from twothirds.store.transactions import Repository, reads, writes
 
 REVIEWER, EDITOR, ADMIN = "reviewer", "editor", "admin"  # roles of invitations
 REVOKED, EXPIRED = "revoked", "expired"

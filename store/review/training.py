@@ -8,9 +8,22 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, cast, func, insert, or_, select, update
 
-from store.review.items import ASKED, CHECK, CHECKED, DECIDES, DONE, EXPIRED, GIVEN, LEASED, RULING, VOTE, items, votes
-from store.review.leases import MAX_CANDIDATES, LeasedQuestion, LeaseTerms, leased_question
-from store.transactions import Repository, reads, writes
+from twothirds.store.review.items import (
+    ASKED,
+    CHECK,
+    CHECKED,
+    DECIDES,
+    DONE,
+    EXPIRED,
+    GIVEN,
+    LEASED,
+    RULING,
+    VOTE,
+    items,
+    votes,
+)
+from twothirds.store.review.leases import MAX_CANDIDATES, LeasedQuestion, LeaseTerms, leased_question
+from twothirds.store.transactions import Repository, reads, writes
 
 LABEL = "label"
 _OF_TRAINING = (votes, items.c.kind, items.c.question, items.c.queue, items.c.expected)

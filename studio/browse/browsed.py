@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cachetools import LRUCache
 
-from reports import Run
-from reports.browse import ExampleCatalogue, Vectors, browsed_columns
-from reports.run import LIVE, Findings, LiveRun, RunError
-from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
-from studio.catalog import OpenRun, RunCatalog
-from studio.config import VectorsOf
+from twothirds.reports import Run
+from twothirds.reports.browse import ExampleCatalogue, Vectors, browsed_columns
+from twothirds.reports.run import LIVE, Findings, LiveRun, RunError
+from twothirds.sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
+from twothirds.studio.catalog import OpenRun, RunCatalog
+from twothirds.studio.config import VectorsOf
 
 if TYPE_CHECKING:
     import pandas as pd

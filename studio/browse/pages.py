@@ -13,15 +13,15 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from discovery import UNKNOWN
-from reports.browse import BrowseChoice, BrowsedColumn
-from reports.export import selection_as_parquet
-from reports.run import LIVE, FoundFeature, LiveRun, RunError
-from studio.browse.browsed import BrowsedRun, BrowsedRuns
-from studio.pages import Key, Studio, StudioPages, for_staff
-from studio.review import BrowserPictures, Visitor, film_kind
-from studio.runs import votes_on
-from studio.views import json_response
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.browse import BrowseChoice, BrowsedColumn
+from twothirds.reports.export import selection_as_parquet
+from twothirds.reports.run import LIVE, FoundFeature, LiveRun, RunError
+from twothirds.studio.browse.browsed import BrowsedRun, BrowsedRuns
+from twothirds.studio.pages import Key, Studio, StudioPages, for_staff
+from twothirds.studio.review import BrowserPictures, Visitor, film_kind
+from twothirds.studio.runs import votes_on
+from twothirds.studio.views import json_response
 
 TILE_LETTERS = 2_000
 WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}

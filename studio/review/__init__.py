@@ -1,6 +1,6 @@
 """The page on which people answer: rendered on the server, usable without JavaScript, whole in itself."""
 
-from studio.review.access import (
+from twothirds.studio.review.access import (
     LINK,
     PUBLIC,
     SECRET,
@@ -12,6 +12,6 @@ from studio.review.access import (
     Visitor,
     for_role,
 )
-from studio.review.app import create_app
-from studio.review.config import ReviewConfig
-from studio.review.media import BrowserPictures, Size, StaticFiles, film_kind
+from twothirds.studio.review.app import create_app
+from twothirds.studio.review.config import ReviewConfig
+from twothirds.studio.review.media import BrowserPictures, Size, StaticFiles, film_kind

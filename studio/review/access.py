@@ -13,9 +13,9 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from itsdangerous import BadData, URLSafeSerializer
 
-from store.review import EDITOR, REVIEWER, REVOKED, Invitation, Person, Queue
-from studio.review.forms import Form, read_form
-from studio.review.languages import Moment, language_of
+from twothirds.store.review import EDITOR, REVIEWER, REVOKED, Invitation, Person, Queue
+from twothirds.studio.review.forms import Form, read_form
+from twothirds.studio.review.languages import Moment, language_of
 
 PUBLIC = "public"
 ANSWERING = (REVIEWER, EDITOR)

@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from store.review import ADMIN, EXEMPLARS, DisputedLabel, digests_shown
-from studio.review.access import Visitor, for_role
-from studio.review.languages import CATALOGUES, Catalogue
-from studio.review.media import Digest, Size, picture_of
-from studio.review.views import Cards, ReviewPages
+from twothirds.store.review import ADMIN, EXEMPLARS, DisputedLabel, digests_shown
+from twothirds.studio.review.access import Visitor, for_role
+from twothirds.studio.review.languages import CATALOGUES, Catalogue
+from twothirds.studio.review.media import Digest, Size, picture_of
+from twothirds.studio.review.views import Cards, ReviewPages
 
 
 class AdminPages(ReviewPages):

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi.responses import RedirectResponse, Response
 
-from store.review import ADMIN, FINISHED, PAUSED, LeasedQuestion, QueueOutlook
-from studio.review.access import (
+from twothirds.store.review import ADMIN, FINISHED, PAUSED, LeasedQuestion, QueueOutlook
+from twothirds.studio.review.access import (
     ANSWERING,
     NO_LINK,
     PUBLIC,
@@ -20,10 +20,10 @@ from studio.review.access import (
     ended,
     for_role,
 )
-from studio.review.languages import CATALOGUES
-from studio.review.media import Digest, Size, StaticFiles, picture_of
-from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
-from studio.review.views import (
+from twothirds.studio.review.languages import CATALOGUES
+from twothirds.studio.review.media import Digest, Size, StaticFiles, picture_of
+from twothirds.studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
+from twothirds.studio.review.views import (
     Cards,
     Review,
     ReviewPages,

@@ -14,15 +14,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from store.review import Queue
-from studio.review.access import SECRET, Authenticator, Refusal, Signer
-from studio.review.admin_pages import AdminPages
-from studio.review.answer_pages import AnswerPages
-from studio.review.config import ReviewConfig
-from studio.review.languages import language_of
-from studio.review.mturk_pages import MturkPages
-from studio.review.security_headers import SecurityHeaders
-from studio.review.views import Review
+from twothirds.store.review import Queue
+from twothirds.studio.review.access import SECRET, Authenticator, Refusal, Signer
+from twothirds.studio.review.admin_pages import AdminPages
+from twothirds.studio.review.answer_pages import AnswerPages
+from twothirds.studio.review.config import ReviewConfig
+from twothirds.studio.review.languages import language_of
+from twothirds.studio.review.mturk_pages import MturkPages
+from twothirds.studio.review.security_headers import SecurityHeaders
+from twothirds.studio.review.views import Review
 
 TITLED = (403, 404, 405, 413)
 MESSAGES = {404: "refused.page", 405: "refused.method"}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from store.review import LeaseTerms
+from twothirds.store.review import LeaseTerms
 
 Record = dict[str, Any]
 NameProblem = Callable[[str, Iterable[str], Iterable[str]], str]  # of a name, the known ones and those not wanted

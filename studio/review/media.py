@@ -14,9 +14,9 @@ from cachetools import LRUCache
 from fastapi import Path
 from fastapi.responses import Response
 
-from sources import DatasetError, Example, animated_webp, is_animation, is_film, open_image
-from store.review import Queue
-from studio.review.access import Refusal
+from twothirds.sources import DatasetError, Example, animated_webp, is_animation, is_film, open_image
+from twothirds.store.review import Queue
+from twothirds.studio.review.access import Refusal
 
 SIDES = {"large": 1000, "small": 480}
 STILL = "-still"  # after a size: only the first frame of an animation or a film

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from fastapi.responses import Response
 
-from store.review import COLLECTED, Hit, LeasedQuestion, unconfirmed
-from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Visitor, for_role
-from studio.review.languages import CATALOGUES
-from studio.review.media import Digest, Size
-from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels
-from studio.review.views import ReviewPages, digests_of, page_context, problem_of, suggestions
+from twothirds.store.review import COLLECTED, Hit, LeasedQuestion, unconfirmed
+from twothirds.studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Visitor, for_role
+from twothirds.studio.review.languages import CATALOGUES
+from twothirds.studio.review.media import Digest, Size
+from twothirds.studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels
+from twothirds.studio.review.views import ReviewPages, digests_of, page_context, problem_of, suggestions
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from discovery import Kind, possible_counts
-from store.review import UNSURE, LeasedQuestion
-from studio.review.config import NameProblem
-from studio.review.forms import Form
+from twothirds.discovery import Kind, possible_counts
+from twothirds.store.review import UNSURE, LeasedQuestion
+from twothirds.studio.review.config import NameProblem
+from twothirds.studio.review.forms import Form
 
 DEFINITION_LIMIT, REASON_LIMIT = 300, 200
 REASONS = {  # as the store keeps them, and their names in the catalogue

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from store.review import (
+from twothirds.store.review import (
     CHECKED,
     DATASET,
     EXEMPLARS,
@@ -25,11 +25,11 @@ from store.review import (
     digests_in,
     digests_shown,
 )
-from studio.review.access import Pages, Signer
-from studio.review.config import NameProblem, ReviewConfig
-from studio.review.languages import CATALOGUES, Catalogue
-from studio.review.media import BrowserPictures, film_kind
-from studio.review.questions import HAS_OR_LACKS, OPTIONS, REASONS, Unclear, choices
+from twothirds.studio.review.access import Pages, Signer
+from twothirds.studio.review.config import NameProblem, ReviewConfig
+from twothirds.studio.review.languages import CATALOGUES, Catalogue
+from twothirds.studio.review.media import BrowserPictures, film_kind
+from twothirds.studio.review.questions import HAS_OR_LACKS, OPTIONS, REASONS, Unclear, choices
 
 IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts

@@ -8,15 +8,15 @@ from urllib.parse import parse_qsl, urlencode
 import numpy as np
 from fastapi.responses import RedirectResponse, Response
 
-from discovery import UNKNOWN
-from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
-from reports.export import reason_for_doubt
-from reports.run import FoundFeature, RunError, names_of
-from sources import Example
-from studio.catalog import OpenRun
-from studio.pages import Key, StudioPages, for_staff
-from studio.review import Visitor
-from studio.views import json_response
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
+from twothirds.reports.export import reason_for_doubt
+from twothirds.reports.run import FoundFeature, RunError, names_of
+from twothirds.sources import Example
+from twothirds.studio.catalog import OpenRun
+from twothirds.studio.pages import Key, StudioPages, for_staff
+from twothirds.studio.review import Visitor
+from twothirds.studio.views import json_response
 
 PER_PAGE = 48
 WHICH = ("doubtful", "corrected", "yes", "no", "unknown", "all")

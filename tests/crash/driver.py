@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from store import Store
-from store.schema import CLOSED
 from tests.crash.provider import PRICE, WIDTH, Charge, Provider
 from tests.support.stored_answers import every_request
+from twothirds.store import Store
+from twothirds.store.schema import CLOSED
 
 ROOT = Path(__file__).parents[2]
 MOST_IN_FLIGHT = 5 * WIDTH  # questions that are sent and not committed, with those that wait to be committed

@@ -14,10 +14,10 @@ import time
 import traceback
 from typing import Any
 
-from flows.cli.errors import explain
 from tests.crash import scenarios
 from tests.crash.boundaries import KillAt, watch
 from tests.crash.faults import Fault
+from twothirds.flows.cli.errors import explain
 
 LONGEST_SECONDS = 200.0
 

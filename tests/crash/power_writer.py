@@ -10,15 +10,15 @@ from pathlib import Path
 
 from sqlalchemy import event
 
-import store.connection
-from store import Store, text_key
+import twothirds.store.connection
 from tests.support.store_steps import begin, pay
+from twothirds.store import Store, text_key
 
 ROUNDS, ANSWERS = 2, 10  # the store is closed in between, and with it its journal
 
 
 def main(folder: Path, journal: str, syncing: str) -> None:
-    store.connection.journal_mode = lambda library_version: journal  # noqa: ARG005 (its name belongs to its type)
+    twothirds.store.connection.journal_mode = lambda library_version: journal  # noqa: ARG005 (its name belongs to its type)
     acknowledged = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for turn in range(ROUNDS):
         with Store.open(str(folder / "store.sqlite")) as opened:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from types import TracebackType
 
-from models.keys import QuestionKeys
-from models.oracle import Answer, Money, OracleIdentity, Question
-from models.people.simulated import SimulatedOracle
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
+from twothirds.models.keys import QuestionKeys
+from twothirds.models.oracle import Answer, Money, OracleIdentity, Question
+from twothirds.models.people.simulated import SimulatedOracle
 
 PRICE = 1_000
 WIDTH = 4

@@ -17,35 +17,35 @@ import pandas as pd
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
-from discovery import Kind
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import Prepared
-from flows.discover.profiles import Profile
-from flows.discover.settings import DiscoverSettings
-from flows.enrich import batches as enrich_batches
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.oracles import build_oracle
-from flows.reviewing.page import PageSettings, serve
-from models.cached import CachedOracle
-from models.keys import QuestionKeys
-from models.ledger import RunLedger
-from models.openai.client import Client, Reply
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Remembered
-from models.oracle import Answer, BudgetExhausted, Compare, Feature, Oracle, OracleUnavailable, Question
-from models.people.simulated import SimulatedOracle
-from models.prices import Price
-from models.voting import Elicited, Labelled, Panel
-from sources.dataset import Dataset, Truth
-from store import Store
-from store.requests import Requests
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
 from tests.crash.provider import PaidOracle
 from tests.support.fake_openai.examples import WORDS, labels
 from tests.support.fake_openai.examples import texts as word_texts
 from tests.support.made import crowd_of, random_truth, texts
+from twothirds.discovery import Kind
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import Prepared
+from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich import batches as enrich_batches
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.oracles import build_oracle
+from twothirds.flows.reviewing.page import PageSettings, serve
+from twothirds.models.cached import CachedOracle
+from twothirds.models.keys import QuestionKeys
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.client import Client, Reply
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.probe import Remembered
+from twothirds.models.oracle import Answer, BudgetExhausted, Compare, Feature, Oracle, OracleUnavailable, Question
+from twothirds.models.people.simulated import SimulatedOracle
+from twothirds.models.prices import Price
+from twothirds.models.voting import Elicited, Labelled, Panel
+from twothirds.sources.dataset import Dataset, Truth
+from twothirds.store import Store
+from twothirds.store.requests import Requests
 
 TOKEN_PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES, TRAITS, QUERIES, VOTERS = 6, 4, 20, 10

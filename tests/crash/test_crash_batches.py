@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from store import Store
 from tests.crash.conftest import Places
 from tests.crash.driver import ForkServer, Trial
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
 from tests.support.fake_openai import BATCHES, FILES, BatchManners, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
+from twothirds.store import Store
 
 SEED, ATTEMPTS = 2026, 5
 FAULTS = ("500", "503", "cut", "silence", None, None, None, None)

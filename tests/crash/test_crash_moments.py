@@ -13,10 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from models.oracle import AnswersPending, Feature, Label
-from models.people.human import HumanOracle
-from models.prices import read_usage, settled
-from store import Store
 from tests.crash.conftest import Places
 from tests.crash.driver import ForkServer, Trial, VoteCounts
 from tests.crash.fork_server import LONGEST_SECONDS
@@ -27,6 +23,10 @@ from tests.support.fake_openai.examples import WORDS
 from tests.support.growing_worlds import World
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, free_port
+from twothirds.models.oracle import AnswersPending, Feature, Label
+from twothirds.models.people.human import HumanOracle
+from twothirds.models.prices import read_usage, settled
+from twothirds.store import Store
 
 pytestmark = [pytest.mark.xdist_group("fork_server"), pytest.mark.parametrize("store_kind", ["sqlite"])]
 MOMENTS = pytest.mark.parametrize("moments", [2, pytest.param(50, marks=pytest.mark.slow)])

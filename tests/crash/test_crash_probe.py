@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from models.openai.config import OpenAIConfig
-from models.openai.probe_account import account_of
-from store import PROBE, Store
-from store.schema import CLOSED
 from tests.crash.boundaries import PAID_CALL
 from tests.crash.conftest import Places
 from tests.crash.driver import ForkServer, Trial
@@ -21,6 +17,10 @@ from tests.crash.scenarios import TOKEN_PRICE
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.stored_answers import every_request
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.probe_account import account_of
+from twothirds.store import PROBE, Store
+from twothirds.store.schema import CLOSED
 
 pytestmark = pytest.mark.xdist_group("fork_server")
 PROBES = 2  # requests to this server: what form of reply it applies, and whether it has decisions

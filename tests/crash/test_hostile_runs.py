@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-from models.openai.probe_account import account_of
-from models.prices import read_usage, settled
-from store import Store
 from tests.crash.conftest import Places
 from tests.crash.driver import ForkServer, Trial
 from tests.crash.provider import Provider
@@ -24,6 +21,9 @@ from tests.support.fake_openai.examples import WORDS
 from tests.support.fake_openai.faults import USAGES
 from tests.support.fake_openai.server import Charge
 from tests.support.slow import slow
+from twothirds.models.openai.probe_account import account_of
+from twothirds.models.prices import read_usage, settled
+from twothirds.store import Store
 
 pytestmark = pytest.mark.xdist_group("fork_server")
 PASSING = ("429", "500", "503")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from store import Store
 from tests.crash.power import FATES, Change, Disk, read_log
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[2]
 ACKNOWLEDGED = "acknowledged"

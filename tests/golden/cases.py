@@ -15,16 +15,16 @@ from typing import Any
 
 import pandas as pd
 
-from flows.__main__ import main
-from models.prices import parse_price
-from sources import load_dataset
-from store import Store
 from tests.golden.may_differ import differences, masked
 from tests.golden.reading import files_of, read
 from tests.support.fake_openai import Failings, LifelikeServer
 from tests.support.growing_worlds import TellingWorld
 from tests.support.killed import kill_flows
 from tests.support.people import TruthfulPerson
+from twothirds.flows.cli.app import main
+from twothirds.models.prices import parse_price
+from twothirds.sources import load_dataset
+from twothirds.store import Store
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 TOLD = "told"  # made-up texts, most of which name what they have
@@ -33,12 +33,12 @@ STORE = "store.sqlite"
 WAITING, MOST_ROUNDS = 75, 10  # the status of a command that waits for people, and how often they answer
 # One request at a time: what the server says to be cached depends on what came before.
 SERVER = f"openai:gpt-4o-mini?base_url={{server}}&price={PRICE}&served_by=golden&concurrency=1&retry_delay=0.01"
-# `python -m flows`, killed at the moment when so many answers were kept.
+# `twothirds`, killed at the moment when so many answers were kept.
 KILLED = """
 import runpy, sys
 from tests.support.killed import kill_after
 kill_after(int(sys.argv.pop(1)))
-runpy.run_module("flows", run_name="__main__", alter_sys=True)
+runpy.run_module("twothirds", run_name="__main__", alter_sys=True)
 """
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from store import Store
 from tests.support.postgres import PostgresMissing, PostgresServer, start_postgres
+from twothirds.store import Store
 
 
 @dataclass

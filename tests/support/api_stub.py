@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import flows.api
+import twothirds.flows.api
 
 PLACE = Path(__file__).parents[2] / "flows" / "api.pyi"
 DATA = "Data"
@@ -26,23 +26,23 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from flows.estimate import Estimate
-from reports import Run as Run
-from reports.page import Page
+from twothirds.flows.estimate import Estimate
+from twothirds.reports import Run as Run
+from twothirds.reports.page import Page
 
 Data = str | Path | pd.DataFrame | Any  # an Arrow table or a HuggingFace Dataset too
 """
 
 
 def stub() -> str:
-    functions = [name for name in sorted(vars(flows.api)["__all__"]) if name != "Run"]
+    functions = [name for name in sorted(vars(twothirds.flows.api)["__all__"]) if name != "Run"]
     text = "\n".join([HEAD, *(f"def {name}{_signature(name)}: ..." for name in functions), ""])
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PLACE), "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def _signature(name: str) -> str:
-    function = getattr(flows.api, name)
+    function = getattr(twothirds.flows.api, name)
     given = inspect.signature(function)
     parameters = [_parameter(one) for one in given.parameters.values()]
     shown = re.sub(r"'([^']+)'", r"\1", str(given.return_annotation)) if given.return_annotation else "Any"

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reports.curation.corrections import LabelEdit, record_corrections
-from reports.finished_run import Run
-from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.reports.curation.corrections import LabelEdit, record_corrections
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
 
 NAMES = ["beard", "glasses", "open mouth", "hat", "long hair"]
 PLACES = ["garden", "studio", "street"]

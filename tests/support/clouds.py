@@ -67,7 +67,7 @@ class Clouds:
         bucket, _, key = path.partition("/")
         if not os.environ.get("STORAGE_EMULATOR_HOST"):
             self._start_gcs(bucket)
-        from sources.files.buckets import GoogleStorage
+        from twothirds.sources.files.buckets import GoogleStorage
 
         with GoogleStorage().open(f"{bucket}/{key}", "wb") as file:
             file.write(content)
@@ -77,7 +77,7 @@ class Clouds:
         (self.put_s3 if kind == "s3" else self.put_gcs)(path, content)
 
     def get(self, url: str) -> bytes:
-        from sources.files.buckets import GoogleStorage
+        from twothirds.sources.files.buckets import GoogleStorage
 
         kind, _, path = url.partition("://")
         if kind == "s3":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from flows.__main__ import build_app
+from twothirds.flows.cli.app import build_app
 
 EVERYWHERE = {"--help", "--json", "--debug"}
 

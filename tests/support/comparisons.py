@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from flows.compare.flow import run_comparison
-from flows.compare.preparation import PreparedComparison, prepare_comparison
-from flows.compare.settings import CompareSettings
-from reports.compare.comparison import OracleComparison
+from twothirds.flows.compare.flow import run_comparison
+from twothirds.flows.compare.preparation import PreparedComparison, prepare_comparison
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.reports.compare.comparison import OracleComparison
 
 FEATURES = ("hat", "glasses", "beard")
 Votes = Iterable[tuple[str, str, str, int]]

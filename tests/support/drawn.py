@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from sources.dataset import Dataset
+from twothirds.sources.dataset import Dataset
 
 
 def draw(path: Path, colour: str = "red") -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.oracle import Feature, Label
-from store import Store
 from tests.support.made import crowd_of, random_truth, texts
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import Feature, Label
+from twothirds.store import Store
 
 PRICE = 10_000
 SCOPE = "the same run"

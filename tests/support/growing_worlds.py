@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.progress import SILENT, Display
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.progress import SILENT, Display
 
 TRAITS = ("red", "round", "heavy")
 

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from studio.catalog import key_of
 from tests.support.growing_worlds import World, night
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
+from twothirds.studio.catalog import key_of
 
 FOLDER = "<img src=x onerror=alert(1)>'\"&{{7*7}}"  # a name that a file system takes
 

@@ -20,8 +20,8 @@ import pandas as pd
 import pyarrow as pa
 from PIL import Image
 
-from sources import Columns, Dataset, DatasetError, keep_frame, load_dataset
 from tests.support.clouds import Clouds, clouds
+from twothirds.sources import Columns, Dataset, DatasetError, keep_frame, load_dataset
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 BEGIN, END = "<!-- forms: begin -->", "<!-- forms: end -->"

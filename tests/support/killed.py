@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from store import Reply
+    from twothirds.store import Reply
 
 ROOT = Path(__file__).parents[2]
-# `python -m flows`, killed some seconds after so many answers were kept.
+# `twothirds`, killed some seconds after so many answers were kept.
 AFTER_ANSWERS = """
 import runpy, sys
 from tests.support.killed import kill_after
 kill_after(int(sys.argv.pop(1)), float(sys.argv.pop(1)))
-runpy.run_module("flows", run_name="__main__", alter_sys=True)
+runpy.run_module("twothirds", run_name="__main__", alter_sys=True)
 """
 # A discovery without Prefect, with settings as JSON, killed when so many answers were kept.
 DISCOVERY = """
 import json, sys
-from flows.discover import DiscoverSettings, prepare, run_discovery
+from twothirds.flows.discover import DiscoverSettings, prepare, run_discovery
 from tests.support.killed import kill_after
 kill_after(int(sys.argv[1]))
 run_discovery(prepare(DiscoverSettings.model_validate(json.loads(sys.argv[2]))), run_id="killed")
 """
-# `python -m flows`, killed before or after a change to a run is written to its log.
+# `twothirds`, killed before or after a change to a run is written to its log.
 AT_CHANGE = """
 import os, runpy, signal, sys
-from reports.curation import log
+from twothirds.reports.curation import log
 when, append = sys.argv.pop(1), log._append
 
 def killed(*about):
@@ -42,13 +42,13 @@ def killed(*about):
     os.kill(os.getpid(), signal.SIGKILL)
 
 log._append = killed
-runpy.run_module("flows", run_name="__main__", alter_sys=True)
+runpy.run_module("twothirds", run_name="__main__", alter_sys=True)
 """
 
 
 def kill_after(enough: int, later: float | None = None) -> None:
     """Kill this process once it has kept so many answers, at once or some seconds later."""
-    from store.requests import Requests
+    from twothirds.store.requests import Requests
 
     keep, kept = Requests.record, set[tuple[int, int]]()
 
@@ -68,7 +68,7 @@ def start_flows(
     *arguments: str, killed_by: tuple[str, ...] = (), environment: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """`killed_by` is one of the programs above with its arguments; without it, the command runs to its end."""
-    program = ("-c", *killed_by) if killed_by else ("-m", "flows")
+    program = ("-c", *killed_by) if killed_by else ("-m", "twothirds")
     return subprocess.Popen(
         [sys.executable, *program, *arguments],
         cwd=ROOT,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.people.simulated import Behaviour, SimulatedOracle
-from sources.dataset import Example
+from twothirds.models.people.simulated import Behaviour, SimulatedOracle
+from twothirds.sources.dataset import Example
 
 FACES = Path(__file__).parents[2] / "datasets" / "faces"
 

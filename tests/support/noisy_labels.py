@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discovery.questions import UNKNOWN, Labels
-from discovery.simulation.crowds import Matrix
+from twothirds.discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.simulation.crowds import Matrix
 
 
 @dataclass(frozen=True)

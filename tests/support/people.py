@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery.families import groups_by_words
-from sources.dataset import Dataset
-from store.review import Queue
-from store.review.leases import LeasedQuestion, LeaseTerms
+from twothirds.discovery.families import groups_by_words
+from twothirds.sources.dataset import Dataset
+from twothirds.store.review import Queue
+from twothirds.store.review.leases import LeasedQuestion, LeaseTerms
 
 USUAL = LeaseTerms()
 

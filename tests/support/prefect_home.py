@@ -7,8 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
-from flows.prefect_api.new_database import make_database
-from flows.prefect_api.server_program import prepared_database
+from twothirds.flows.prefect_api.new_database import make_database
+from twothirds.flows.prefect_api.server_program import prepared_database
 
 DATABASE = "prefect.db"
 SHARED = "TWOTHIRDS_TESTS"  # the folder that all workers of a test session share

@@ -21,7 +21,7 @@ from tests.support.fake_openai.examples import WORDS, texts_table
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("flows", "tasks", "models", "studio", "reports", "store", "discovery", "sources")
-FOLDERS = tuple(f"{ROOT / package}{os.sep}" for package in PACKAGES)
+PROGRAM = f"{ROOT / 'twothirds'}{os.sep}"
 OPTIMIZED = 1  # the flag of functions; bodies of classes and modules lack it
 
 
@@ -35,12 +35,12 @@ class CallPath:
     def see(self, frame: FrameType, event: str, _argument: Any) -> None:
         code = frame.f_code
         file = code.co_filename
-        if self.ended or not file.startswith(FOLDERS) or not code.co_flags & OPTIMIZED or code.co_name[0] == "<":
+        if self.ended or not file.startswith(PROGRAM) or not code.co_flags & OPTIMIZED or code.co_name[0] == "<":
             return
         if event == "call":
             self.called.add((file, code.co_qualname))
             self.elicits |= file.endswith("tasks/ask.py") and code.co_name == "elicit"
-        elif event == "return" and self.elicits and file.endswith("ledger/answers.py") and code.co_name == "record":
+        elif event == "return" and self.elicits and file.endswith("store/requests.py") and code.co_name == "record":
             self.ended = True
 
 
@@ -52,11 +52,11 @@ def main() -> None:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,2"
         dataset = texts_table(Path(folder), 6)
         words = ["--oracle", oracle, "--queries", "1", "--budget", "1", "--out", str(Path(folder) / "run")]
-        sys.argv = ["flows", "discover", str(dataset), *words]
+        sys.argv = ["twothirds", "discover", str(dataset), *words]
         threading.setprofile(path.see)
         sys.setprofile(path.see)
         try:
-            runpy.run_module("flows", run_name="__main__", alter_sys=True)
+            runpy.run_module("twothirds", run_name="__main__", alter_sys=True)
         except SystemExit:
             pass
         finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.prefect_api import server_program
-from flows.prefect_api.server_program import Activity, App, Message, Receive, Send, noting
+from twothirds.flows.prefect_api import server_program
+from twothirds.flows.prefect_api.server_program import Activity, App, Message, Receive, Send, noting
 
 
 async def _page(scope: Message, receive: Receive, send: Send) -> None:

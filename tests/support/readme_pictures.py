@@ -43,7 +43,7 @@ def take(discovery: Sequence[str], out: Path, picture: Path) -> Path:
     chromium = find_chromium()
     if chromium is None:
         sys.exit(MISSING)
-    line = [sys.executable, "-m", "flows", "discover", *discovery, "--out", str(out), "--yes"]
+    line = [sys.executable, "-m", "twothirds", "discover", *discovery, "--out", str(out), "--yes"]
     subprocess.run(line, cwd=ROOT, check=True)
     with running_chromium(chromium) as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from flows.discover.settings import DiscoverSettings
-from sources.dataset import Dataset
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.sources.dataset import Dataset
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SCREEN = {"width": 1280, "height": 860}

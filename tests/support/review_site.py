@@ -23,11 +23,11 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from flows.reviewing.connections import bounded_protocol
-from flows.reviewing.page import PageSettings, invite, make_app
-from models.oracle import AnswersPending, Question
-from models.people.human import HumanOracle
-from store import Store
+from twothirds.flows.reviewing.connections import bounded_protocol
+from twothirds.flows.reviewing.page import PageSettings, invite, make_app
+from twothirds.models.oracle import AnswersPending, Question
+from twothirds.models.people.human import HumanOracle
+from twothirds.store import Store
 
 START_SECONDS = 120.0  # a busy machine may take so long
 PORTS_OF_ALL, PORTS_OF_ONE = 20_000, 1_000  # from here on, and so many for each test process
@@ -145,7 +145,7 @@ def start_page(
 ) -> subprocess.Popen[bytes]:
     """As a person starts it, in a process of its own; returns when it answers."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows", *command, "--store", store_url, "--port", str(port), *options],
+        [sys.executable, "-m", "twothirds", *command, "--store", store_url, "--port", str(port), *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=os.environ,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.metrics import g_curve, interest_and_distinctness, interesting_and_distinct
-from reports.finished_run import Run
-from reports.run.findings import twins_of
-from reports.run.folder import write_run
-from reports.run.summary import RunSummary
+from twothirds.discovery.metrics import g_curve, interest_and_distinctness, interesting_and_distinct
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.findings import twins_of
+from twothirds.reports.run.folder import write_run
+from twothirds.reports.run.summary import RunSummary
 
 HOSTILE = (
     '<script>document.title="owned"</script>',

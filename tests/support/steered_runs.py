@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.profiles import Profile
-from flows.discover.settings import DiscoverSettings
-from models import Answer, Elicited, Feature, Labelled, Panel
-from reports.curation.events import append_events
-from reports.finished_run import Run
 from tests.support.growing_worlds import World
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models import Answer, Elicited, Feature, Labelled, Panel
+from twothirds.reports.curation.events import append_events
+from twothirds.reports.finished_run import Run
 
 TRAITS = ("red", "round", "heavy", "old", "loud", "warm", "wet")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from store import Claimed, Reply, Respondent, Store, Wanted, text_key
+from twothirds.store import Claimed, Reply, Respondent, Store, Wanted, text_key
 
 SCOPE = "the same run"
 LEASE = 60.0

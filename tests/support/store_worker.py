@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from store import Store, StoreError, new_owner, text_key
 from tests.support.store_steps import PRICE, SCOPE, answers, begin, claim, granted, pay, reply, send
+from twothirds.store import Store, StoreError, new_owner, text_key
 
 A_DAY = 86_400.0  # so that no lease ends while somebody is far behind
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from models.keys import stored_key
-from store import Store
-from store.content import split_keys
-from store.schema import requests
+from twothirds.models.keys import stored_key
+from twothirds.store import Store
+from twothirds.store.content import split_keys
+from twothirds.store.schema import requests
 
 
 class KeptAnswer(NamedTuple):

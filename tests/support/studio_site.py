@@ -8,18 +8,18 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from flows.reviewing.page import PageSettings
-from flows.serving.app import StudioSettings, make_studio, studio_link
-from reports.finished_run import Run
-from store import Store
-from studio.catalog import key_of
 from tests.support.review_site import Site, Visitor, served
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.flows.reviewing.page import PageSettings
+from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
+from twothirds.studio.catalog import key_of
 
 
 def faces_run(folder: Path, names: list[str], examples: int = 30, **options: object) -> Run:
     """Of the shipped faces, labelled at random, some labels divided."""
-    from sources.load import load_dataset
+    from twothirds.sources.load import load_dataset
 
     ids = [one.id for one in load_dataset("datasets/faces").examples[:examples]]
     matrix = random_matrix(len(names), len(ids), seed=3, unknown=0.05)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.finished_run import Run
 from tests.support.run_folders import make_run
+from twothirds.reports.finished_run import Run
 
 HAIR = ("black hair", "blonde hair", "grey hair", "red hair")
 TOP = ("green top", "yellow top", "white top")

@@ -25,7 +25,7 @@ def place(path: Path, node: ast.expr | ast.stmt) -> str:
 def face(folder: Path) -> frozenset[str]:
     """The names that `__init__.py` takes from the modules of its folder; none: the folder has no face."""
     path = folder / "__init__.py"
-    package = ".".join(folder.relative_to(ROOT).parts)
+    package = ".".join(("twothirds", *folder.relative_to(ROOT).parts))
     imports = [node for node in nodes(path) if isinstance(node, ast.ImportFrom)] if path.exists() else []
     return frozenset(
         alias.asname or alias.name
@@ -37,7 +37,7 @@ def face(folder: Path) -> frozenset[str]:
 
 def passes_the_face(path: Path, module: str, name: str = "") -> bool:
     """Whether a file imports what lies behind the face of another folder, or the face of a folder it lies in."""
-    target = ROOT.joinpath(*module.split("."))
+    target = ROOT.joinpath(*module.removeprefix("twothirds.").split("."))
     if target.is_dir():
         offered = face(target)
         if target in path.parents:
@@ -64,7 +64,7 @@ def test_other_folders_are_used_through_their_faces() -> None:
 
 def starred_tuples(path: Path) -> Iterator[str]:
     """Calls of the program's own classes, `Thing(*row, …)` and `cls(*row, …)`."""
-    of_others = {name for _, module, name in imported(path) if module.partition(".")[0] not in PACKAGES}
+    of_others = {name for _, module, name in imported(path) if module.partition(".")[0] != "twothirds"}
     for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr

@@ -1,4 +1,4 @@
-"""twothirds: `python -m flows enrich`, or with the variant `plain` the same enrichment without Prefect."""
+"""twothirds: `twothirds enrich`, or with the variant `plain` the same enrichment without Prefect."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def label(job: Job) -> str:
     oracle = f"openai:{MODEL}?base_url={job.base_url}&price={PRICE}&concurrency={job.concurrency}&retry_delay=0.05"
     places = {"store": f"{job.state}/store.sqlite", "out": f"{job.state}/enriched"}
     if job.variant == "plain":
-        from flows.enrich.flow import enrich_with
-        from flows.enrich.settings import EnrichSettings
+        from twothirds.flows.enrich.flow import enrich_with
+        from twothirds.flows.enrich.settings import EnrichSettings
 
         budget = None if job.budget is None else Decimal(str(job.budget))
         terms = {"dataset": job.dataset, "features": job.features, "oracle": oracle, "budget": budget}
         return str(enrich_with(EnrichSettings(**terms, **places)).stopped_because)
-    command = [sys.executable, "-m", "flows", "enrich", job.dataset, "--features", job.features, "--oracle", oracle]
+    command = [sys.executable, "-m", "twothirds", "enrich", job.dataset, "--features", job.features, "--oracle", oracle]
     money = ["--yes"] if job.budget is None else ["--budget", str(job.budget)]
     options = [word for name, value in places.items() for word in (f"--{name}", value)]
     done = subprocess.run([*command, *options, *money], check=False, capture_output=True, text=True)

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from flows.errors import UsageError
-from flows.settings import MAX_USD, parse_usd
+from twothirds.flows.errors import UsageError
+from twothirds.flows.settings import MAX_USD, parse_usd
 
 MAX_NAME, MAX_DEFINITION, MAX_ID = 200, 500, 1_000
 ASKED = 3  # examples of a question

@@ -16,13 +16,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from discovery import UNKNOWN
-from flows.discover.findings import Finding, KnownFeature, Progress
-from flows.discover.live.commands import ControlCommand
-from flows.discover.live.steered_loop import Effect
-from models import MICRO, Answer, AnswersPending, Compare, Feature, Money
-from reports.run import LIVE
-from sources import Example
+from twothirds.discovery import UNKNOWN
+from twothirds.flows.discover.findings import Finding, KnownFeature, Progress
+from twothirds.flows.discover.live.commands import ControlCommand
+from twothirds.flows.discover.live.steered_loop import Effect
+from twothirds.models import MICRO, Answer, AnswersPending, Compare, Feature, Money
+from twothirds.reports.run import LIVE
+from twothirds.sources import Example
 
 
 class LiveLog:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discovery import Comparison, Kind, same_name
-from flows.discover.findings import Finding, KnownFeature, StopReason
-from flows.discover.loop import Loop
-from models import Ballot, Feature
+from twothirds.discovery import Comparison, Kind, same_name
+from twothirds.flows.discover.findings import Finding, KnownFeature, StopReason
+from twothirds.flows.discover.loop import Loop
+from twothirds.models import Ballot, Feature
 
 Known = KnownFeature | Finding
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from flows.discover.live.commands import (
+from twothirds.flows.discover.live.commands import (
     AddFeature,
     AppliedMark,
     AskAbout,
@@ -25,13 +25,13 @@ from flows.discover.live.commands import (
     Veto,
     read_line,
 )
-from flows.discover.live.log import LiveLog
-from flows.discover.live.steered_loop import Effect, SteeredLoop
-from flows.settings import micro
-from models import Answer, Money
-from reports import Run
-from reports.curation import append_events, plan_change, read_events, record_change
-from reports.run import STEER, RunError, SteeredBy
+from twothirds.flows.discover.live.log import LiveLog
+from twothirds.flows.discover.live.steered_loop import Effect, SteeredLoop
+from twothirds.flows.settings import micro
+from twothirds.models import Answer, Money
+from twothirds.reports import Run
+from twothirds.reports.curation import append_events, plan_change, read_events, record_change
+from twothirds.reports.run import STEER, RunError, SteeredBy
 
 LOOK_SECONDS = 1.0
 Lines = list[ControlCommand | AppliedMark | RecordedMark | None]

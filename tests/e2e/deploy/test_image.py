@@ -60,7 +60,7 @@ def test_it_says_what_it_can_do(image: Image) -> None:
     assert not image.config.get("Entrypoint"), "Kubernetes and compose give whole commands"
     said = image.run(*image.config["Cmd"])
     assert said.returncode == 0
-    assert "python -m flows" in said.stdout
+    assert "twothirds" in said.stdout
 
 
 def test_its_user_may_write_to_data_only(image: Image) -> None:
@@ -83,14 +83,15 @@ def test_it_holds_what_dockerignore_names_and_nothing_of_the_build(image: Image)
 
 def test_what_it_runs_is_compiled(image: Image) -> None:
     look = (
-        "import json, os, flows.discover.flow as ours; print(*map(os.path.exists, (ours.__cached__, json.__cached__)))"
+        "import json, os, twothirds.flows.discover.flow as ours\n"
+        "print(*map(os.path.exists, (ours.__cached__, json.__cached__)))"
     )
     assert image.script(shlex.join(["python", "-c", look])).split() == ["True", "True"]
 
 
 def test_it_discovers_features_without_a_network(image: Image) -> None:
     said = image.script(
-        "python -m flows discover datasets/faces --oracle contrastive --queries 2 --out /data/run", "ls /data/run"
+        "twothirds discover datasets/faces --oracle contrastive --queries 2 --out /data/run", "ls /data/run"
     )
     assert "features.csv" in said
     assert "report.html" in said

@@ -16,11 +16,11 @@ from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from flows.enrich.flow import enrich_flow
-from flows.enrich.settings import EnrichSettings
-from flows.prefect_api.history import send_history
 from tests.support.growing_worlds import World
 from tests.support.webhook import listening
+from twothirds.flows.enrich.flow import enrich_flow
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.prefect_api.history import send_history
 
 ROOT = Path(__file__).parents[3]
 A_DAY, SOON = "within: 90000", "within: 10"  # the least that Prefect allows
@@ -152,7 +152,7 @@ class Run:
         words += ["--out", self._out, "--store", str(folder / "store.sqlite")]
         own = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
         with (folder / "log").open("w") as log:
-            command = [sys.executable, "-m", "flows", *words]
+            command = [sys.executable, "-m", "twothirds", *words]
             self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ | own, stdout=log, stderr=log)
 
     def state(self, url: str) -> str:

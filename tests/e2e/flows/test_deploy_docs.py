@@ -29,7 +29,7 @@ from tests.support.webhook import listening
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-LONG_RUNNING = ("python -m flows server", "python -m flows worker")
+LONG_RUNNING = ("twothirds server", "twothirds worker")
 PATIENCE = 400.0
 ENDING_WITH_US = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
@@ -220,7 +220,7 @@ def test_the_page_takes_a_newcomer_to_a_scheduled_run_that_survives_restarts(
     database_and_server_are_restarted_in_the_middle(terminal, postgres)
     the_worker_is_killed_in_the_middle(terminal)
     a_scheduled_run_happens(terminal)
-    terminal.line("python -m flows store check")
+    terminal.line("twothirds store check")
 
 
 def a_scheduled_run_happens(terminal: Terminal) -> None:
@@ -280,8 +280,8 @@ def database_and_server_are_restarted_in_the_middle(terminal: Terminal, postgres
     postgres.start()
     so_far = answered(terminal, "restarted")
     until(lambda: answered(terminal, "restarted") > so_far + 20, "answers after the database is back")
-    terminal.end("python -m flows server")
-    terminal.line("python -m flows server --port 4200")
+    terminal.end("twothirds server")
+    terminal.line("twothirds server --port 4200")
     assert until(lambda: summary_of(terminal, "restarted"), "the table")["rows"] == 100
     assert whole(terminal, "restarted")
 
@@ -290,9 +290,9 @@ def the_worker_is_killed_in_the_middle(terminal: Terminal) -> None:
     """With its run. The next one pays only for what had not arrived."""
     enrich(terminal, oracle=SLOW.replace("flip=0", "flip=0.001"), features=THREE, out="enriched/killed")
     until(lambda: answered(terminal, "killed") > 20, "some answers")
-    terminal.end("python -m flows worker", signal.SIGKILL)
+    terminal.end("twothirds worker", signal.SIGKILL)
     before = answered(terminal, "killed")
-    terminal.line("python -m flows worker --pool twothirds")
+    terminal.line("twothirds worker --pool twothirds")
 
     def done() -> bool:
         if not summary_of(terminal, "killed"):  # a run that comes while the slot is taken is cancelled

@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.__main__ import main
-from sources import load_dataset
-from store import Store
 from tests.support.command_line import options_of
 from tests.support.fake_openai import Failings, LifelikeServer
 from tests.support.filled_stores import keep
+from twothirds.flows.cli.app import main
+from twothirds.sources import load_dataset
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[3]
 FACES = ROOT / "datasets" / "faces"
@@ -41,10 +41,10 @@ def run_block(kind: str, text: str) -> None:
         return
     for line in text.splitlines():
         words = shlex.split(line)
-        assert words[:3] == ["python", "-m", "flows"], line
-        if words[5:6] == ["import"]:
-            correct(Path(words[6]))
-        assert main(words[3:]) == 0, line
+        assert words[0] == "twothirds", line
+        if words[3:4] == ["import"]:
+            correct(Path(words[4]))
+        assert main(words[1:]) == 0, line
 
 
 @pytest.fixture

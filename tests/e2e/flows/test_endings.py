@@ -15,21 +15,21 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 from prefect.client.schemas.objects import State
 
-from flows.__main__ import main
-from flows.discover.flow import discover_flow
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_flow, nightly_flow
-from flows.enrich.rediscover import rediscover_flow
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.prefect_api.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOWN, TABLE_BUSY, WAITING
-from flows.prefect_api.history import send_history
-from reports.run import TableBusy, locked
-from store import Store
-from store.errors import explained
-from store.requests import Requests
-from tasks import label_batch
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import discover_flow
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_flow, nightly_flow
+from twothirds.flows.enrich.rediscover import rediscover_flow
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.prefect_api.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOWN, TABLE_BUSY, WAITING
+from twothirds.flows.prefect_api.history import send_history
+from twothirds.reports.run import TableBusy, locked
+from twothirds.store import Store
+from twothirds.store.errors import explained
+from twothirds.store.requests import Requests
+from twothirds.tasks import label_batch
 
 
 @pytest.fixture

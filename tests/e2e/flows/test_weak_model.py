@@ -57,7 +57,7 @@ def run(data: Data, command: str, *words: str) -> Ended:
     homes = {f"XDG_{name}_HOME": str(data.folder / name.lower()) for name in ("DATA", "STATE", "CACHE")}
     environment = {**os.environ, **homes, "PREFECT_HOME": str(data.folder / "prefect"), "OMP_NUM_THREADS": "1"}
     store = ("--store", f"sqlite:///{data.folder / 'store.sqlite'}")
-    line = [sys.executable, "-m", "flows", command, str(data.table), *words, *store, "--yes"]
+    line = [sys.executable, "-m", "twothirds", command, str(data.table), *words, *store, "--yes"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert "Traceback" not in done.stderr
     return Ended(done.returncode, " ".join((done.stdout + done.stderr).split()))

@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from flows.serving.app import studio_link
-from reports.finished_run import Run
 from tests.support.axe import serious_violations
 from tests.support.browsed_runs import browsed_run
 from tests.support.chromium import address_of, keep, opened
 from tests.support.review_browser import IMAGES, SCREEN
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
 from tests.support.studio_site import StudioSite, own_studio
+from twothirds.flows.serving.app import studio_link
+from twothirds.reports.finished_run import Run
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 

@@ -12,11 +12,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from flows.serving.app import studio_link
-from reports.enrichment.contract import ContractViolated
-from reports.finished_run import Run
-from store import Store
-from studio.catalog import key_of
 from tests.e2e.studio.test_screens import picture
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
@@ -24,6 +19,11 @@ from tests.support.growing_worlds import World, night
 from tests.support.hostile_studio import hostile_folders
 from tests.support.review_browser import SCREEN
 from tests.support.studio_site import StudioSite, faces_run, running_studio
+from twothirds.flows.serving.app import studio_link
+from twothirds.reports.enrichment.contract import ContractViolated
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
+from twothirds.studio.catalog import key_of
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 SHOTS = os.environ.get("PHONE_PICTURES")  # a folder: to look at them

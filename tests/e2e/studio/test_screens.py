@@ -11,17 +11,17 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.serving.app import studio_link
-from models import Elicited, Panel
-from reports.curation.corrections import read_corrections
-from reports.finished_run import Run
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_browser import IMAGES, SCREEN
 from tests.support.studio_site import StudioSite, faces_run
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.serving.app import studio_link
+from twothirds.models import Elicited, Panel
+from twothirds.reports.curation.corrections import read_corrections
+from twothirds.reports.finished_run import Run
 
 FACES = ["beard", "glasses", "open mouth", "hat", "long hair"]
 

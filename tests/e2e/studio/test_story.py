@@ -19,15 +19,6 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Error, Locator, Page, expect
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.serving.app import StudioSettings, make_studio, studio_link
-from models import Compare, Elicited, Panel
-from models.prices import parse_price
-from reports.finished_run import Run
-from sources.load import load_dataset
-from store import Store
 from tests.e2e.studio.test_screens import picture
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
@@ -37,6 +28,15 @@ from tests.support.growing_worlds import World
 from tests.support.review_browser import SCREEN
 from tests.support.review_site import served
 from tests.support.studio_site import StudioSite
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
+from twothirds.models import Compare, Elicited, Panel
+from twothirds.models.prices import parse_price
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 WORDS = ("red", "round", "heavy", "old", "loud", "warm", "wet", "smooth", "bright", "narrow", "sharp", "sweet")
 PRICE = "0.15,0.60,0.075"
@@ -293,7 +293,7 @@ def asked_twice(server: LifelikeServer) -> int:
 def test_a_discovery_is_started_steered_and_exported(
     world: World, tmp_path: Path, chromium: Browser, discoveries: Discoveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.serving.process.subprocess.Popen", discoveries.in_thread)
+    monkeypatch.setattr("twothirds.flows.serving.process.subprocess.Popen", discoveries.in_thread)
     tell_story(world, tmp_path, chromium, discoveries, Mouse())
 
 
@@ -301,7 +301,7 @@ def test_a_discovery_is_started_steered_and_exported(
 def test_keys_alone_lead_through_all_of_it(
     world: World, tmp_path: Path, chromium: Browser, discoveries: Discoveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.serving.process.subprocess.Popen", discoveries.in_thread)
+    monkeypatch.setattr("twothirds.flows.serving.process.subprocess.Popen", discoveries.in_thread)
     tell_story(world, tmp_path, chromium, discoveries, Keys())
 
 
@@ -329,7 +329,7 @@ def tell_story(world: World, folder: Path, chromium: Browser, discoveries: Disco
 def test_the_same_discovery_killed_in_the_middle_loses_nothing(
     world: World, tmp_path: Path, chromium: Browser, discoveries: Discoveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.serving.process.subprocess.Popen", discoveries.in_process)
+    monkeypatch.setattr("twothirds.flows.serving.process.subprocess.Popen", discoveries.in_process)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     terms: dict[str, Any] = {"price": parse_price(PRICE), "abilities": Abilities(latency=0.4)}
     with LifelikeServer(load_dataset(world.spec), QUIET, **terms) as server:

@@ -12,9 +12,9 @@ from benchmarks.data import write_texts
 from benchmarks.peers.finding import STYLES, Purse, counted
 from benchmarks.peers.job import PRICE
 from benchmarks.peers.running import CALM, OURS, Bench, Case, Tool
-from models.prices import parse_price
-from sources import load_dataset
 from tests.support.fake_openai import WidelyReadServer
+from twothirds.models.prices import parse_price
+from twothirds.sources import load_dataset
 
 ZOO = load_dataset(str(Path(__file__).parents[3] / "datasets" / "zoo" / "animals.csv"))
 PLAIN = Tool("plain", OURS.module, variant="plain", budget=True)

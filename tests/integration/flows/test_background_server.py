@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from flows.__main__ import main
-from flows.prefect_api import background, servers
-from flows.prefect_api.background import BackgroundServer, stop_background_servers, terms_of_environment
-from flows.prefect_api.connection import starting_prefect
-from flows.prefect_api.environment import prefect_environment, state_folder
-from flows.prefect_api.servers import LocalServer, ServerError, Terms, answers
 from tests.support import quick_server
+from twothirds.flows.cli.app import main
+from twothirds.flows.prefect_api import background, servers
+from twothirds.flows.prefect_api.background import BackgroundServer, stop_background_servers, terms_of_environment
+from twothirds.flows.prefect_api.connection import starting_prefect
+from twothirds.flows.prefect_api.environment import prefect_environment, state_folder
+from twothirds.flows.prefect_api.servers import LocalServer, ServerError, Terms, answers
 
 ROOT = Path(__file__).parents[3]
 LONG = 600.0  # idle seconds that no test waits for
@@ -103,7 +103,7 @@ START = """
 import sys
 from pathlib import Path
 from pydantic import SecretStr
-from flows.prefect_api import background, servers
+from twothirds.flows.prefect_api import background, servers
 servers.PROGRAM = background.PROGRAM = Path(sys.argv[2])
 background.terms_of_settings = lambda: servers.Terms(SecretStr("someone:secret"))
 with background.BackgroundServer(Path(sys.argv[1]), 600.0) as lease:
@@ -184,7 +184,7 @@ def test_a_command_that_cannot_be_read_leaves_no_server(state: Path, monkeypatch
     """It is started before the command is read."""
     monkeypatch.setenv("TWOTHIRDS_SERVER_MINUTES", "10")
     started: list[list[int]] = []
-    monkeypatch.setattr("flows.__main__.build_app", lambda: started.append(running(state)))
+    monkeypatch.setattr("twothirds.flows.cli.app.build_app", lambda: started.append(running(state)))
     assert main(["discover", "datasets/faces", "--help"]) == 1
     assert main(["oracles"]) == 1
     assert started == [[], []]

@@ -9,19 +9,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.__main__ import main
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.rediscover import rediscover_with
-from flows.enrich.settings import RediscoverSettings
-from flows.progress import SILENT
-from flows.runs.report import budget_of, tagging_control
-from reports import Run
-from store import Store
 from tests.support.growing_worlds import World, night
 from tests.support.postgres import PostgresServer
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.rediscover import rediscover_with
+from twothirds.flows.enrich.settings import RediscoverSettings
+from twothirds.flows.progress import SILENT
+from twothirds.flows.runs.report import budget_of, tagging_control
+from twothirds.reports import Run
+from twothirds.store import Store
 
 ORACLE = "simulated?price=0.001"
 

@@ -11,20 +11,20 @@ import pandas as pd
 import pytest
 from prefect.states import Failed
 
-from flows.discover.findings import StopReason
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.batches import BatchLost
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from models import Overcharged
-from models.oracle import OracleLost
-from models.prices import Price
-from store import Store
-from tasks.ask import label_batch
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.batches import BatchLost
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models import Overcharged
+from twothirds.models.oracle import OracleLost
+from twothirds.models.prices import Price
+from twothirds.store import Store
+from twothirds.tasks.ask import label_batch
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 TIMES = 40

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.forecast import forecast_enrichment
-from flows.enrich.settings import EnrichSettings
-from models.oracle import MICRO
 from tests.support.growing_worlds import TellingWorld, night
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.forecast import forecast_enrichment
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.oracle import MICRO
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 

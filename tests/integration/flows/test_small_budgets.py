@@ -9,18 +9,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.discover.findings import StopReason
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from models.oracle import AnswersPending
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import CHAT, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.slow import slow
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.oracle import AnswersPending
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from flows import progress
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.prefect_api.history import History
-from flows.progress import Display, watched
-from models.openai import OpenAIConfig, OpenAIOracle
-from models.oracle import OracleIdentity, Traffic
-from models.prices import parse_price
-from store import Totals
-from store.errors import StoreError
 from tests.support.fake_openai import FakeOpenAI
+from twothirds.flows import progress
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.prefect_api.history import History
+from twothirds.flows.progress import Display, watched
+from twothirds.models.openai import OpenAIConfig, OpenAIOracle
+from twothirds.models.oracle import OracleIdentity, Traffic
+from twothirds.models.prices import parse_price
+from twothirds.store import Totals
+from twothirds.store.errors import StoreError
 
 
 class Heard(Display):

@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from models.cached import CachedOracle
-from models.contrastive.oracle import ContrastiveOracle
-from models.ledger import RunLedger
-from models.local.oracle import LocalVlmConfig, LocalVlmOracle
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import SEVERAL, Answer, Choose, Family, Feature, Question, Verdict, connect, examples_of
-from models.people import MixedCrowd, Mixture, RecordedVotes
-from models.people.simulated import Behaviour, SimulatedOracle
-from models.prices import Price
-from sources.load import load_dataset
-from store import Store
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import text_example
 from tests.support.made import texts
 from tests.support.review_site import Site
 from tests.support.tiny_models import save_tiny_llava
+from twothirds.models.cached import CachedOracle
+from twothirds.models.contrastive.oracle import ContrastiveOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import SEVERAL, Answer, Choose, Family, Feature, Question, Verdict, connect, examples_of
+from twothirds.models.people import MixedCrowd, Mixture, RecordedVotes
+from twothirds.models.people.simulated import Behaviour, SimulatedOracle
+from twothirds.models.prices import Price
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 HAIR = tuple(Feature(f"{colour} hair") for colour in ("black", "brown", "red"))

@@ -8,12 +8,12 @@ import zlib
 import pytest
 from sqlalchemy import update
 
-from discovery import Labels
-from models import CachedOracle, Feature, Label, Panel, Question, RunLedger, Verdict, stored_ballots
-from models.people.simulated import SimulatedOracle
-from store import DamagedStore, Store
-from store.schema import requests
 from tests.support.made import crowd_of, random_truth, texts
+from twothirds.discovery import Labels
+from twothirds.models import CachedOracle, Feature, Label, Panel, Question, RunLedger, Verdict, stored_ballots
+from twothirds.models.people.simulated import SimulatedOracle
+from twothirds.store import DamagedStore, Store
+from twothirds.store.schema import requests
 
 TRUTH = random_truth(40, 5)
 FEATURES = [Feature(f"feature {c}", "It has it.") for c in "abcde"]

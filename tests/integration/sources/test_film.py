@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sources.load import load_dataset
-from sources.pictures.film import FilmError, evenly, first_frame, frames_of_film, is_film
-from sources.pictures.images import open_image
 from tests.support.made import write_film
+from twothirds.sources.load import load_dataset
+from twothirds.sources.pictures.film import FilmError, evenly, first_frame, frames_of_film, is_film
+from twothirds.sources.pictures.images import open_image
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sources.dataset import Example
-from sources.load import iter_examples, load_dataset, read_metadata
 from tests.support.drawn import draw, ids, reasons
+from twothirds.sources.dataset import Example
+from twothirds.sources.load import iter_examples, load_dataset, read_metadata
 
 
 def test_a_folder_of_class_folders_is_walked_in_natural_order(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sources import Dataset
 from tests.support.clouds import Clouds, clouds
 from tests.support.input_forms import BEGIN, END, FORMS, JOKES, PAGE, Form, outcome, table_of_forms
+from twothirds.sources import Dataset
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from models.prompting.feature_names import clean
-from reports.finished_run import Run
-from reports.run.folder import write_run
-from sources.errors import DatasetError
-from sources.load import load_dataset
-from sources.printable import printable
 from tests.support.run_folders import summary_of
+from twothirds.models.prompting.feature_names import clean
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.folder import write_run
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.load import load_dataset
+from twothirds.sources.printable import printable
 
 HOSTILE = [
     *("=cmd|' /C calc'!A0", "+1", "-1", "@x", "'=a", "''=a", "\t=a", '"', '""', "a,b", "a;b", "a\nb", "a\r\nb", "a\rb"),

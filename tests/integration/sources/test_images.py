@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sources.dataset import Example, picture_at
-from sources.errors import DatasetError, Vanished
-from sources.pictures.images import open_image
+from twothirds.sources.dataset import Example, picture_at
+from twothirds.sources.errors import DatasetError, Vanished
+from twothirds.sources.pictures.images import open_image
 
 
 def saved(folder: Path, image: Image.Image, name: str, **options: Any) -> Example:

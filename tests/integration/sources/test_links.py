@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from sources.dataset import Quarantined
-from sources.errors import DatasetError
-from sources.folder import FOLLOW_LINKS
-from sources.load import load_dataset
 from tests.support.drawn import draw, ids, reasons
+from twothirds.sources.dataset import Quarantined
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.folder import FOLLOW_LINKS
+from twothirds.sources.load import load_dataset
 
 LEADS_OUT = f"is a link that leads out of the folder: copy it there, or set {FOLLOW_LINKS}=1 to follow such links"
 
@@ -124,7 +124,7 @@ def test_links_in_archives_lead_nowhere_else(pets: Path) -> None:
 
 
 def test_many_rows_with_one_reason_are_one_line() -> None:
-    from sources.dataset import lines_of_skipped
+    from twothirds.sources.dataset import lines_of_skipped
 
     links = [Quarantined(f"{number}.png", LEADS_OUT) for number in range(1000)]
     others = [Quarantined("x", "empty file"), Quarantined("y", "empty file")]

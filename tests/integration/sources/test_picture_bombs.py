@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sources.dataset import picture_at
-from sources.pictures import film
-from sources.pictures.images import open_image, problem_of
-from sources.pictures.limits import MAX_BLOCKS, TooCostly, has_more_frames, has_more_scans
-from sources.pictures.process import DecodingProcess, Undecodable
 from tests.support.made import write_film
+from twothirds.sources.dataset import picture_at
+from twothirds.sources.pictures import film
+from twothirds.sources.pictures.images import open_image, problem_of
+from twothirds.sources.pictures.limits import MAX_BLOCKS, TooCostly, has_more_frames, has_more_scans
+from twothirds.sources.pictures.process import DecodingProcess, Undecodable
 
 ROOT = Path(__file__).parents[3]
 
@@ -89,7 +89,7 @@ def test_a_gif_of_tiny_blocks_is_not_counted_to_its_end() -> None:
 def test_animations_are_limited_by_frames_times_pixels(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content = moving(30, format)
     assert problem_of(content) is None
-    monkeypatch.setattr("sources.pictures.limits.MAX_MOVING_PIXELS", 29 * 40 * 30)
+    monkeypatch.setattr("twothirds.sources.pictures.limits.MAX_MOVING_PIXELS", 29 * 40 * 30)
     assert problem_of(content) == "animation has more than 29 frames of 40 × 30 pixels: make it shorter or smaller"
 
 
@@ -134,8 +134,8 @@ def test_threads_share_the_process(tmp_path: Path) -> None:
 OPENING = """
 import resource, sys, threading
 from pathlib import Path
-from sources.dataset import picture_at
-from sources.pictures.images import open_image
+from twothirds.sources.dataset import picture_at
+from twothirds.sources.pictures.images import open_image
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 examples = [picture_at(Path(name)) for name in sys.argv[1:]]
 threads = [threading.Thread(target=open_image, args=(one,), kwargs={"longest_side": 64}) for one in examples]

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from models.people.human import _stored
-from sources.errors import DatasetError
-from sources.files.private_hosts import VARIABLE, is_public
-from sources.load import load_dataset
-from studio.review.media import BrowserPictures
 from tests.support.drawn import draw, ids, reasons
+from twothirds.models.people.human import _stored
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.files.private_hosts import VARIABLE, is_public
+from twothirds.sources.load import load_dataset
+from twothirds.studio.review.media import BrowserPictures
 
 
 class Web:
@@ -174,7 +174,7 @@ def test_a_name_is_judged_by_every_address_that_would_be_connected_to(
 ) -> None:
     _, other = webs
     # Stands for a public address; nobody listens there, so that the other one would be tried.
-    monkeypatch.setattr("sources.files.private_hosts.is_public", lambda address: address == "127.0.0.2")
+    monkeypatch.setattr("twothirds.sources.files.private_hosts.is_public", lambda address: address == "127.0.0.2")
     real = socket.getaddrinfo
 
     def resolve(host: Any, *arguments: Any, **named: Any) -> Any:

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sources.load import load_dataset, read_metadata
-from sources.pictures.images import open_image
+from twothirds.sources.load import load_dataset, read_metadata
+from twothirds.sources.pictures.images import open_image
 
 DATASETS = Path(__file__).resolve().parents[3] / "datasets"
 LEGS = {"no legs": "0", "two legs": "2", "four legs": "4", "five legs": "5", "six legs": "6", "eight legs": "8"}

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sources.dataset import Example
-from sources.errors import DatasetError, Vanished
-from sources.load import iter_examples, load_dataset, read_metadata
 from tests.support.drawn import draw, ids, reasons
+from twothirds.sources.dataset import Example
+from twothirds.sources.errors import DatasetError, Vanished
+from twothirds.sources.load import iter_examples, load_dataset, read_metadata
 
 
 def test_texts_are_read_alike_from_every_kind_of_table(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_hundred_thousand_columns_are_read_at_once(tmp_path: Path) -> None:
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("sources.tables.delimited.MAX_CELL_CHARACTERS", 1000)
+    monkeypatch.setattr("twothirds.sources.tables.delimited.MAX_CELL_CHARACTERS", 1000)
     (tmp_path / name).write_text('id,text\n{"id": "a", "text": "x"}\n' + "x" * 1001)
     with pytest.raises(DatasetError, match=r"line 3 of .* has more than 1,000 characters: write shorter ones"):
         load_dataset(str(tmp_path / name))

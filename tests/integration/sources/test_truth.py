@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sources.errors import DatasetError
-from sources.load import load_dataset
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.load import load_dataset
 
 
 def test_truth_is_aligned_with_the_examples_and_may_know_what_was_set_aside(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from sources.dataset import Example
-from sources.errors import DatasetError
-from sources.load import iter_examples, load_dataset
 from tests.support.drawn import draw, ids, reasons
+from twothirds.sources.dataset import Example
+from twothirds.sources.errors import DatasetError
+from twothirds.sources.load import iter_examples, load_dataset
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from store import Reply, Store, StoreError, Totals, text_key
 from tests.integration.conftest import Clock
 from tests.support.store_steps import PRICE, SCOPE, answers, begin, claim, granted, pay
 from tests.support.stored_answers import every_answer
+from twothirds.store import Reply, Store, StoreError, Totals, text_key
 
 
 def test_more_questions_than_one_statement_holds_are_claimed_and_found(store: Store) -> None:

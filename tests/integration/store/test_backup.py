@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
-from flows.cli.store_check import check
-from store import Store, StoreError
-from store.backup import back_up, restore
-from store.connection import sqlite_library
 from tests.support.filled_stores import PRICE, SCOPE, keep, labels, recorded
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import begin, granted, send
+from twothirds.flows.cli.app import main
+from twothirds.flows.cli.store_check import check
+from twothirds.store import Store, StoreError
+from twothirds.store.backup import back_up, restore
+from twothirds.store.connection import sqlite_library
 
 ASKED = 400
 
@@ -100,7 +100,7 @@ def test_a_copy_never_starts_over_and_shows_one_moment_only(tmp_path: Path) -> N
             assert total < 5000
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("store.backup.PAGES", 10)
+            patch.setattr("twothirds.store.backup.PAGES", 10)
             back_up(store, tmp_path / "copy.sqlite", write)
         assert len(seen) > 5
         assert seen == sorted(seen)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from flows.__main__ import main
-from flows.cli.store_check import MAX_PROBLEM_LINES, CheckResult, check
-from store import Store, StoreError
 from tests.integration.conftest import Clock
 from tests.support.filled_stores import SCOPE, keep, labels, recorded
 from tests.support.store_steps import LEASE, begin, claim
 from tests.support.stored_answers import every_answer
+from twothirds.flows.cli.app import main
+from twothirds.flows.cli.store_check import MAX_PROBLEM_LINES, CheckResult, check
+from twothirds.store import Store, StoreError
 
 FIRST = "WHERE id = (SELECT min(id) FROM requests)"
 SOME_KEY = "WHERE key = (SELECT key FROM questions ORDER BY key LIMIT 1)"

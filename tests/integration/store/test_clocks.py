@@ -8,20 +8,20 @@ import time
 import pytest
 from sqlalchemy import update
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.client import SharedLimit
-from store import Rate, Store, Wanted
-from store.rates import LONGEST_PAUSE
-from store.review import ReviewQuestion
-from store.review.leases import LONGEST_LEASE, LeaseTerms
-from store.schema import review_votes
 from tests.integration.conftest import Clock
 from tests.support.filled_stores import SCOPE as KEPT
 from tests.support.filled_stores import TRUTH, labels
 from tests.support.made import crowd_of
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, keys
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.client import SharedLimit
+from twothirds.store import Rate, Store, Wanted
+from twothirds.store.rates import LONGEST_PAUSE
+from twothirds.store.review import ReviewQuestion
+from twothirds.store.review.leases import LONGEST_LEASE, LeaseTerms
+from twothirds.store.schema import review_votes
 
 YEAR = 365 * 86_400.0
 NAME = "openai:model@host"
@@ -84,7 +84,7 @@ def test_a_page_that_was_lent_in_the_future_is_lent_again(store: Store, clock: C
 
 
 def test_what_is_waited_for_is_said_once(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.cached.SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("twothirds.models.cached.SILENT_SECONDS", 0.1)
     said: list[str] = []
     with Store.open(store_url, say=said.append) as store:
         store.runs.begin("r", KEPT, name="t", flow="test", dataset="d", oracle="o", settings={})

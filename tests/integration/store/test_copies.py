@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
-from store import Store, StoreError
-from store.connection import connect, sqlite_library
 from tests.support.filled_stores import keep
 from tests.support.slow import slow
 from tests.support.store_steps import answers as stored
 from tests.support.store_steps import begin, claim, pay
+from twothirds.flows.cli.app import main
+from twothirds.store import Store, StoreError
+from twothirds.store.connection import connect, sqlite_library
 
 WAL_ONLY = pytest.mark.skipif(sqlite_library() is sqlite3, reason="Python's own SQLite keeps no WAL journal")
 pytestmark = WAL_ONLY
@@ -37,7 +37,7 @@ def killed(path: Path, *works: str) -> None:
     """A process keeps answers and is killed: they are in the journal, as in the middle of a run."""
     code = f"""
 import os, signal, sys
-from store import Store
+from twothirds.store import Store
 from tests.support.filled_stores import keep
 store = Store.open(sys.argv[1])
 {"; ".join(works)}
@@ -70,7 +70,7 @@ def test_also_if_nobody_closes_it(tmp_path: Path, capsys: pytest.CaptureFixture[
         path.unlink(missing_ok=True)
         code = f"""
 import sys
-from store import Store
+from twothirds.store import Store
 from tests.support.filled_stores import keep
 opened = Store.open(sys.argv[1])
 keep(opened, 12)
@@ -103,7 +103,7 @@ def test_every_command_leaves_one_file(left: Path, tmp_path: Path, command: list
     for suffix in ("", "-wal"):
         shutil.copyfile(f"{left}{suffix}", f"{path}{suffix}")
     words = [*command, "--store", str(path)]
-    subprocess.run([sys.executable, "-m", "flows", *words], check=True, timeout=60, capture_output=True)
+    subprocess.run([sys.executable, "-m", "twothirds", *words], check=True, timeout=60, capture_output=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
 
 
@@ -141,7 +141,7 @@ def test_a_copy_of_a_journal_that_holds_everything_is_refused(
     status, found = check(path, capsys)
     assert status == 1
     assert "is a copy without its latest commits, which are in store.sqlite-wal" in found["problems"][0]
-    with pytest.raises(StoreError, match="copy that file too, or copy stores with `python -m flows store backup`"):
+    with pytest.raises(StoreError, match="copy that file too, or copy stores with `twothirds store backup`"):
         Store.open(str(path))
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["store.sqlite"]

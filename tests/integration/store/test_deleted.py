@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.oracle import Answer, Question
-from store import Store, StoreUnavailable, back_up, restore
-from store.connection import journal_mode, sqlite_library
 from tests.support.filled_stores import SCOPE, TRUTH, labels
 from tests.support.made import crowd_of
 from tests.support.store_steps import begin, claim, pay
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import Answer, Question
+from twothirds.store import Store, StoreUnavailable, back_up, restore
+from twothirds.store.connection import journal_mode, sqlite_library
 
 Loss = Callable[[Path], None]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, event, text
 
-from store import Store, text_key
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, granted, pay, reply, send
+from twothirds.store import Store, text_key
 
 PER_REQUEST = 20
 GROWING = {"requests", "questions"}

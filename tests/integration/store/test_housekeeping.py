@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
-from flows.cli.store_check import check
-from models import Answer, CachedOracle, Feature, Label, Oracle, Question, RunLedger
-from models.keys import QuestionKeys
-from store import Store
 from tests.integration.conftest import Clock
 from tests.support.filled_stores import SCOPE, labels, recorded
 from tests.support.made import texts
 from tests.support.store_steps import begin
+from twothirds.flows.cli.app import main
+from twothirds.flows.cli.store_check import check
+from twothirds.models import Answer, CachedOracle, Feature, Label, Oracle, Question, RunLedger
+from twothirds.models.keys import QuestionKeys
+from twothirds.store import Store
 
 DAY = 86_400
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from sqlalchemy import select
 
-from store import Reply, Store, Wanted, new_owner, text_key
-from store.requests import drop_answer
-from store.schema import requests, runs, scopes
 from tests.integration.conftest import Clock
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import CROWD, LEASE, PRICE, begin
+from twothirds.store import Reply, Store, Wanted, new_owner, text_key
+from twothirds.store.requests import drop_answer
+from twothirds.store.schema import requests, runs, scopes
 
 CAPS = {"scope 1": 7 * PRICE, "scope 2": 2 * PRICE + PRICE // 2}
 KEYS = [text_key(name) for name in "abcdefgh"]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
-from flows.prefect_api.endings import ENDINGS
-from store import Sample, Store, render
-from store.metrics import METRICS
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World, night
+from twothirds.flows.cli.app import main
+from twothirds.flows.prefect_api.endings import ENDINGS
+from twothirds.store import Sample, Store, render
+from twothirds.store.metrics import METRICS
 
 ROOT = Path(__file__).parents[3]
 LINE = re.compile(r'^twothirds_(\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)$')

@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
-from flows.__main__ import main
-from store import PROBE, ActiveRun, Job, Store
 from tests.integration.conftest import Clock
 from tests.support.store_steps import PRICE, lose, pay
+from twothirds.flows.cli.app import main
+from twothirds.store import PROBE, ActiveRun, Job, Store
 
 TABLE = Job("/tables/faces")
 BEGIN = """
 import os, sys
-from store import Job, Store
+from twothirds.store import Job, Store
 about = {"name": "faces", "flow": "enrich", "dataset": "d", "oracle": "o", "settings": {}}
 store = Store.open(sys.argv[1])
 store.runs.begin("night-2", "version 2", **about, job=Job("/tables/faces"))
@@ -37,7 +37,7 @@ def test_nights_say_how_they_ended_what_they_cost_and_what_to_do(store: Store, c
         raise OSError("the disk is full: make room,\n and run again")
     [second, first] = store.costs.nights()
     assert (first.state, first.failed, first.paid, first.unknown) == ("budget used up", False, 0, PRICE)
-    assert first.todo == "`python -m flows store settle night-1` books what the bill shows"  # the rest is the second's
+    assert first.todo == "`twothirds store settle night-1` books what the bill shows"  # the rest is the second's
     assert (second.state, second.failed, second.todo) == ("failed", True, "the disk is full: make room, and run again")
     clock.now += 86_400
     with begin_night(store, 3):

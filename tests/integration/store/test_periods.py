@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from store import EVER, Job, Store
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, claim, granted, reply, send
+from twothirds.store import EVER, Job, Store
 
 MONTH, DAY = Job("enrich /tables/faces", "month"), 86_400.0
 BUDGET = 3 * PRICE

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.store_check import check
-from flows.reviewing.page import invite
-from reports.export.formats import export_run
-from sources.load import load_dataset
-from store import Store
-from store.backup import back_up, restore
-from store.connection import connect, sqlite_library
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.flows.cli.store_check import check
+from twothirds.flows.reviewing.page import invite
+from twothirds.reports.export.formats import export_run
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
+from twothirds.store.backup import back_up, restore
+from twothirds.store.connection import connect, sqlite_library
 
 FILES = {"wal": {"s.sqlite", "s.sqlite-wal", "s.sqlite-shm"}, "delete": {"s.sqlite", "s.sqlite-journal"}}
 

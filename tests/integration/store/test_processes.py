@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from store import Store
 from tests.support.slow import slow
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, keys
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from store import Rate, Store
-from store.rates import RECOVERY
 from tests.integration.conftest import Clock
+from twothirds.store import Rate, Store
+from twothirds.store.rates import RECOVERY
 
 NAME = "openai:model@host"
 

@@ -6,9 +6,6 @@ import threading
 
 import pytest
 
-from store import Claimed, Reply, Store, StoreError, text_key
-from store.budgets import reserve
-from store.requests import COLLECTABLE_SECONDS, ClaimTerms, Wanted, drop_answer
 from tests.integration.conftest import Clock
 from tests.support.store_steps import (
     CROWD,
@@ -26,6 +23,9 @@ from tests.support.store_steps import (
     send,
 )
 from tests.support.stored_answers import every_request
+from twothirds.store import Claimed, Reply, Store, StoreError, text_key
+from twothirds.store.budgets import reserve
+from twothirds.store.requests import COLLECTABLE_SECONDS, ClaimTerms, Wanted, drop_answer
 
 
 def test_a_question_is_granted_once_until_it_is_answered(store: Store) -> None:

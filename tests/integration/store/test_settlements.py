@@ -8,10 +8,10 @@ import re
 import pytest
 from sqlalchemy import select
 
-from flows.__main__ import main
-from store import Store, StoreError
-from store.schema import settlements
 from tests.support.store_steps import PRICE, SCOPE, begin, granted, lose, reply
+from twothirds.flows.cli.app import main
+from twothirds.store import Store, StoreError
+from twothirds.store.schema import settlements
 
 
 def test_what_was_killed_stays_booked_at_the_bound_of_what_was_sent_and_not_at_the_reservation(store: Store) -> None:
@@ -89,7 +89,7 @@ def test_a_run_that_does_not_exist_is_refused_and_settles_nothing(
     for more in ([], ["--nothing", "--because", "a bill"]):
         assert main(["store", "settle", "run-2", "--store", store_url, *more]) != 0
         printed = capsys.readouterr()
-        assert "no run 'run-2' in this store: `python -m flows costs` lists those that are" in printed.err
+        assert "no run 'run-2' in this store: `twothirds costs` lists those that are" in printed.err
         assert printed.out == ""
     assert store.runs.spent(SCOPE) == (PRICE // 4, 0)
 

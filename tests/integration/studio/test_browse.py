@@ -15,14 +15,14 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from models.contrastive.vector_file import VectorFile
-from reports.finished_run import Run
-from sources.load import load_dataset
 from tests.support.browsed_runs import NAMES, browsed_run, table_of
 from tests.support.made import write_film
 from tests.support.review_site import Visitor
 from tests.support.run_folders import make_run, random_matrix
 from tests.support.studio_site import StudioSite, own_studio
+from twothirds.models.contrastive.vector_file import VectorFile
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_examples_of_a_discovery_under_way_can_be_chosen_to_ask_about(site: Stud
     settings = {"dataset": str(tmp_path / "people.csv")}
     begun = {"kind": "begun", "run_id": "1", "name": "people", "settings": settings}
     (folder / "live.jsonl").write_text(json.dumps(begun) + "\n")
-    from studio.catalog import key_of
+    from twothirds.studio.catalog import key_of
 
     editor, key = site.staff("Ann", "editor"), key_of(folder.resolve())
     address = f"/runs/{key}/browse"
@@ -191,7 +191,7 @@ def test_examples_are_alike_by_the_vectors_that_are_kept(store_cache: Path, tmp_
 @pytest.fixture
 def store_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    from flows.settings import Environment
+    from twothirds.flows.settings import Environment
 
     folder = Environment.read().cache / "embeddings"
     assert str(tmp_path) in str(folder)

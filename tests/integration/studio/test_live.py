@@ -11,17 +11,17 @@ from uuid import uuid4
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from models import Elicited, Panel
-from reports.finished_run import Run
-from reports.run import LiveRun
-from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE
 from tests.support.steered_runs import Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.models import Elicited, Panel
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import LiveRun
+from twothirds.studio.catalog import key_of
 
 
 @pytest.fixture

@@ -12,17 +12,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.reviewing.page import PageSettings
-from flows.serving.app import StudioSettings, studio_link
-from reports.curation.corrections import read_corrections
-from reports.curation.log import read_log
-from reports.finished_run import Run
-from store import Store
-from studio.catalog import key_of
 from tests.integration.studio.review.test_load import ask, assert_exact, crowd_of, percentile
 from tests.support.review_site import Visitor, free_port, start_page
 from tests.support.slow import slow
 from tests.support.studio_site import faces_run
+from twothirds.flows.reviewing.page import PageSettings
+from twothirds.flows.serving.app import StudioSettings, studio_link
+from twothirds.reports.curation.corrections import read_corrections
+from twothirds.reports.curation.log import read_log
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
+from twothirds.studio.catalog import key_of
 
 NAMES = ["hat", "beard", "glasses"]
 _CELL = re.compile(r'<form class="cell (\w+)[^>]*aria-label="([^":]*): beard"')

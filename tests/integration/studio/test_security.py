@@ -12,13 +12,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from flows.serving.app import StudioSettings, make_studio, studio_link
-from store import Store
 from tests.integration.studio.review.test_access import mutations, routes
 from tests.support.any_request import send_anything
 from tests.support.hostile_studio import FOLDER, HostileFolders, hostile_folders
 from tests.support.run_folders import HOSTILE
 from tests.support.studio_site import StudioSite, faces_run, running_studio
+from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
+from twothirds.store import Store
 
 HOME = "http://127.0.0.1:8765"
 PUBLIC_FORMS = {"/task/{token}"}  # whose address is the secret

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from reports.curation import read_log
-from reports.finished_run import Run
-from store import Store
 from tests.integration.studio.test_steer_pages import held, unfound
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.steered_runs import TRAITS, discovered, settings
 from tests.support.studio_site import StudioSite
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports.curation import read_log
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from flows.oracle_specs import KINDS
-from flows.serving.app import StudioSettings, make_studio
-from flows.serving.forms import COMMANDS, form_fields
-from reports.finished_run import Run
-from store import Store
-from studio.catalog import key_of
 from tests.support.growing_worlds import World, night
 from tests.support.review_site import Site, Visitor, served
 from tests.support.studio_site import StudioSite
+from twothirds.flows.oracle_specs import KINDS
+from twothirds.flows.serving.app import StudioSettings, make_studio
+from twothirds.flows.serving.forms import COMMANDS, form_fields
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
+from twothirds.studio.catalog import key_of
 
 
 @pytest.fixture

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.outcome import Outcome
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from models.oracle import AnswersPending
-from reports.finished_run import Run
-from reports.run import LiveRun, RunError
-from store import Store
-from studio.catalog import key_of
 from tests.integration.studio.test_live import seen
 from tests.support.growing_worlds import World
 from tests.support.people import TruthfulPerson
 from tests.support.review_site import Visitor
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.oracle import AnswersPending
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import LiveRun, RunError
+from twothirds.store import Store
+from twothirds.studio.catalog import key_of
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
-from reports.curation.events import read_events
-from reports.finished_run import Run
-from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.run_folders import HOSTILE
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
+from twothirds.flows.cli.app import main
+from twothirds.reports.curation.events import read_events
+from twothirds.reports.finished_run import Run
+from twothirds.studio.catalog import key_of
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.curation.events import read_events
-from reports.curation.log import read_log
-from studio.catalog import key_of
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, discovered, settings, wishing
 from tests.support.studio_site import StudioSite
+from twothirds.reports.curation.events import read_events
+from twothirds.reports.curation.log import read_log
+from twothirds.studio.catalog import key_of
 
 
 @pytest.fixture

@@ -13,16 +13,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.reviewing.page import PageSettings
-from flows.serving.app import StudioSettings, make_studio, studio_link
-from reports.curation.corrections import read_corrections
-from reports.curation.log import plan_change, read_log, record_change
-from reports.finished_run import Run
-from store import Store
-from studio.catalog import OpenRun
 from tests.integration.studio.review.test_access import routes
 from tests.support.review_site import Visitor
 from tests.support.studio_site import StudioSite, faces_run, running_studio
+from twothirds.flows.reviewing.page import PageSettings
+from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
+from twothirds.reports.curation.corrections import read_corrections
+from twothirds.reports.curation.log import plan_change, read_log, record_change
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
+from twothirds.studio.catalog import OpenRun
 
 NAMES = ["beard", "facial hair", "hat"]
 
@@ -126,7 +126,7 @@ def visitor_of(site: StudioSite, role: str) -> Visitor:
 
 def test_every_route_gives_every_role_what_the_table_says(site: StudioSite, run: Run) -> None:
     app = make_studio(site.store, StudioSettings((str(site.root),)))
-    from flows.reviewing.page import make_app
+    from twothirds.flows.reviewing.page import make_app
 
     assert routes(app) - routes(make_app(site.store, PageSettings())) == set(ALLOWED), "every route is in the table"
     for role in ROLES:

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from flows.compare.flow import run_comparison
-from flows.compare.preparation import prepare_comparison
-from flows.compare.settings import CompareSettings
-from reports.compare import write_comparison
-from reports.enrichment.contract import ContractViolated
-from reports.finished_run import Run
-from store import Store
-from studio.catalog import key_of
 from tests.support.growing_worlds import World, night
 from tests.support.studio_site import StudioSite, faces_run, running_studio
+from twothirds.flows.compare.flow import run_comparison
+from twothirds.flows.compare.preparation import prepare_comparison
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.reports.compare import write_comparison
+from twothirds.reports.enrichment.contract import ContractViolated
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
+from twothirds.studio.catalog import key_of
 
 
 @pytest.fixture
@@ -73,7 +73,8 @@ def test_a_table_shows_columns_nights_costs_and_what_its_contract_refused(site: 
 
 def test_a_night_that_was_killed_is_shown_with_what_to_do(site: StudioSite, world: World) -> None:
     begin = (
-        "import os, sys; from store import Job, Store; Store.open(sys.argv[1]).runs.begin('killed', 's', name='out', "
+        "import os, sys; from twothirds.store import Job, Store; "
+        "Store.open(sys.argv[1]).runs.begin('killed', 's', name='out', "
         "flow='enrich', dataset='d', oracle='o', settings={}, job=Job(sys.argv[2])); os._exit(9)"
     )
     out = (world.folder / "out").resolve()

@@ -10,10 +10,10 @@ import argparse
 import signal
 import sys
 
-from models.prices import parse_price
-from sources import load_dataset
 from tests.support.fake_openai import Abilities, Failings, FakeModel, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.lifelike import lines_of
+from twothirds.models.prices import parse_price
+from twothirds.sources import load_dataset
 
 
 def main() -> None:

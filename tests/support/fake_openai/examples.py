@@ -8,9 +8,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from models.oracle import Answer, Feature, Label, Verdict
-from sources.dataset import Example, picture_at
 from tests.support.fake_openai.mind import COLOURS
+from twothirds.models.oracle import Answer, Feature, Label, Verdict
+from twothirds.sources.dataset import Example, picture_at
 
 WORDS = ("cat", "dog", "bird", "fish", "tree")
 

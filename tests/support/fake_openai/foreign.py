@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.prices import Price
-from sources import Dataset
 from tests.support.fake_openai.lifelike import VAGUE, Failings, LifelikeModel, LifelikeServer, meaning_of
 from tests.support.fake_openai.mind import Page, Shown, example_of_schema
 from tests.support.fake_openai.server import CHAT, PROBES, Rejected
 from tests.support.fake_openai.wire import Response
+from twothirds.models.prices import Price
+from twothirds.sources import Dataset
 
 SECOND_GROUP = re.compile(r"^Group B", re.MULTILINE)
 FIELDS = "Here is a description of each field: "  # how LOTUS lists what it wants

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sources import Dataset
+from twothirds.sources import Dataset
 
 Floats = NDArray[np.float64]
 WORDS = 1_024  # numbers that stand for the words of a text

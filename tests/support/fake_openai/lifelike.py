@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from discovery.questions import Kind, possible_counts
-from discovery.simulation import TrueAttribute, attribute_among, true_attributes, true_scale
-from models.prices import Price
-from sources import Dataset, open_image
 from tests.support.fake_openai.hardness import hardness, seen_of
 from tests.support.fake_openai.mind import FakeModel, Page, Shown, differs, family_reply, named, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
+from twothirds.discovery.questions import Kind, possible_counts
+from twothirds.discovery.simulation import TrueAttribute, attribute_among, true_attributes, true_scale
+from twothirds.models.prices import Price
+from twothirds.sources import Dataset, open_image
 
 SIDE = 16  # pixels of the signature by which a picture is recognised
 FRAMING = ("", "", "", "", "", "has {}", "visible {}", "{} present", "presence of {}")

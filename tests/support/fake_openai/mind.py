@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from discovery import same_name
-from discovery.families import groups_by_words
-from discovery.questions import Kind, differs_clearly, possible_counts
-from models.oracle import MEAN_THE_SAME
-from models.prompting.comparisons import CHOICES, COMPARISONS, EXCLUDED, OTHERS
-from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
-from models.prompting.labels import BY_BOTH, BY_EXAMPLE, BY_FEATURE, YES_OR_NO
-from models.prompting.labels import statement as statement_of
-from models.prompting.single_forms import WHY
 from tests.support.fake_openai.sheets import pictures_of
+from twothirds.discovery import same_name
+from twothirds.discovery.families import groups_by_words
+from twothirds.discovery.questions import Kind, differs_clearly, possible_counts
+from twothirds.models.oracle import MEAN_THE_SAME
+from twothirds.models.prompting.comparisons import CHOICES, COMPARISONS, EXCLUDED, OTHERS
+from twothirds.models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
+from twothirds.models.prompting.labels import BY_BOTH, BY_EXAMPLE, BY_FEATURE, YES_OR_NO
+from twothirds.models.prompting.labels import statement as statement_of
+from twothirds.models.prompting.single_forms import WHY
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
 SIGNATURE = (8, 8)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from models.openai.probe import YES_OR_NO
-from models.prices import Price, read_usage, settled
 from tests.support.fake_openai.batches import Batches
 from tests.support.fake_openai.faults import CHARGED, FAILURES, REPEATS, SPOILERS, USAGES, repeat_prompt
 from tests.support.fake_openai.mind import FakeModel, Page, example_of_schema, fresh_numbers, read_page
 from tests.support.fake_openai.wire import Request, Response, Server
+from twothirds.models.openai.probe import YES_OR_NO
+from twothirds.models.prices import Price, read_usage, settled
 
 CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
 COMPARISONS, LABELS = f"{CHAT}#comparisons", f"{CHAT}#labels"  # the two kinds of questions, for scripts

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.peers.finding import counted
 from benchmarks.peers.measures import BUDGET_SHARE, Hazards, Measured, installed, missed_hazards, missed_speed
 from benchmarks.peers.running import OURS, TOOLS, Case, Killed, Outcome, paid_again
-from sources import load_dataset
 from tests.support.fake_openai import Served
+from twothirds.sources import load_dataset
 
 ZOO = Path(__file__).parents[3] / "datasets" / "zoo" / "animals.csv"
 OTHER = TOOLS[1]

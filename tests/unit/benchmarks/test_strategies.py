@@ -12,10 +12,10 @@ from benchmarks.cases import Case, of_matrix, read_matrix
 from benchmarks.duplicates import VoteCounts, as_dataset, tally_of
 from benchmarks.strategies import ceiling, compare_strategies, found
 from benchmarks.worlds import World
-from sources import load_dataset
 from tests.support.fake_openai import Failings
 from tests.support.fake_openai.lifelike import LifelikeModel
 from tests.support.run_folders import make_run
+from twothirds.sources import load_dataset
 
 MATRIX = "animal,can_fly,is big,lives in water,weight\n" + "".join(
     f"a{number},{number % 2},{number // 2 % 2},{number // 4 % 2},{number / 7}\n" for number in range(24)

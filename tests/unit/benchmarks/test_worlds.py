@@ -15,8 +15,8 @@ from benchmarks.worlds import (
     left_right_world,
     skewed_world,
 )
-from discovery.metrics import interesting
-from discovery.strategies import make_strategy
+from twothirds.discovery.metrics import interesting
+from twothirds.discovery.strategies import make_strategy
 
 
 def nested_or_disjoint(world: World) -> bool:

@@ -16,7 +16,7 @@ import yaml
 from prefect.settings import Settings
 from prefect.settings.legacy import _get_settings_fields
 
-from flows.__main__ import main
+from twothirds.flows.cli.app import main
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
@@ -167,7 +167,7 @@ def test_variables_that_are_set_are_read() -> None:
 
 
 def test_the_commands_of_the_services_are_commands_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    ours = [one["command"] for one in SERVICES.values() if one.get("command", [])[:3] == ["python", "-m", "flows"]]
+    ours = [one["command"] for one in SERVICES.values() if one.get("command", [])[:3] == ["python", "-m", "twothirds"]]
     assert ours
     for _, _, _, command, *words in ours:
         assert main([command, *(word for word in words[:1] if not word.startswith("-")), "--help"]) == 0

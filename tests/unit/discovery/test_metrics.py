@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import balanced_accuracy_score
 
-from discovery.metrics import (
+from twothirds.discovery.metrics import (
     LabelMatrix,
     distinct,
     g,
@@ -20,7 +20,7 @@ from discovery.metrics import (
     none_bound,
     queries_to_reach,
 )
-from discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 matrices = st.tuples(st.integers(0, 5), st.integers(1, 14)).flatmap(
     lambda shape: arrays(np.int8, shape, elements=st.sampled_from([UNKNOWN, 0, 1]))

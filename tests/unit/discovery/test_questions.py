@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery import UNKNOWN, Comparison, Kind, contradicts, valid_columns
+from twothirds.discovery import UNKNOWN, Comparison, Kind, contradicts, valid_columns
 
 U = UNKNOWN
 

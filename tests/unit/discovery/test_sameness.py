@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery import LabelNoise, Labels, Likeness, chance_of_same, is_in_doubt, label_odds
-from discovery.duplicates import COINCIDENCE, SAME_FROM, Described, likeness
+from twothirds.discovery import LabelNoise, Labels, Likeness, chance_of_same, is_in_doubt, label_odds
+from twothirds.discovery.duplicates import COINCIDENCE, SAME_FROM, Described, likeness
 
 Rng = np.random.Generator
 

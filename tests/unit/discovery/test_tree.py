@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.worlds import BINARY_SHAPES, ROOT, binary_tree, independent_features, leafy_tree
-from discovery.metrics import LabelMatrix
-from discovery.questions import UNKNOWN
-from discovery.tree import FeatureTree, Implication, as_dot, as_json, as_text, feature_tree, implications
+from twothirds.discovery.metrics import LabelMatrix
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.discovery.tree import FeatureTree, Implication, as_dot, as_json, as_text, feature_tree, implications
 
 
 def parents(tree: FeatureTree, features: int) -> list[int]:

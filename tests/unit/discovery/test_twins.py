@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.duplicates import Twin, correlations, find_twin, normalised, same_name
-from discovery.questions import UNKNOWN, Labels
 from tests.support.run_folders import random_matrix
+from twothirds.discovery.duplicates import Twin, correlations, find_twin, normalised, same_name
+from twothirds.discovery.questions import UNKNOWN, Labels
 
 
 def labels_of(text: str) -> Labels:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import discovery.unresolved
-from discovery.questions import UNKNOWN, Labels
-from discovery.unresolved import UnresolvedSets
+import twothirds.discovery.unresolved
+from twothirds.discovery.questions import UNKNOWN, Labels
+from twothirds.discovery.unresolved import UnresolvedSets
 
 Examples = tuple[int, ...]
 
@@ -54,9 +54,9 @@ def known(features: Iterable[Labels], n: int, size: int = 3, seed: int = 0) -> U
 @pytest.fixture
 def tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with many examples, where sets are not listed."""
-    monkeypatch.setattr(discovery.unresolved, "LISTED", 5)
-    monkeypatch.setattr(discovery.unresolved, "SAMPLE", 64)
-    monkeypatch.setattr(discovery.unresolved, "GIVE_UP", 1 << 14)
+    monkeypatch.setattr(twothirds.discovery.unresolved, "LISTED", 5)
+    monkeypatch.setattr(twothirds.discovery.unresolved, "SAMPLE", 64)
+    monkeypatch.setattr(twothirds.discovery.unresolved, "GIVE_UP", 1 << 14)
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -157,13 +157,13 @@ def test_an_estimated_share_is_near_the_exact_one_and_never_called_zero(monkeypa
     n, rng = 200, np.random.default_rng(7)
     features = [random_labels(n, rng) for _ in range(6)]
     exact = known(features, n)
-    monkeypatch.setattr(discovery.unresolved, "LISTED", 5)
+    monkeypatch.setattr(twothirds.discovery.unresolved, "LISTED", 5)
     estimated = known(features, n)
     assert exact.is_exact
     assert not estimated.is_exact
     assert estimated.share == pytest.approx(exact.share, rel=0.05)
     assert estimated.count() == pytest.approx(exact.count(), rel=0.05)
-    monkeypatch.setattr(discovery.unresolved, "SHARE_SAMPLE", 1 << 10)
+    monkeypatch.setattr(twothirds.discovery.unresolved, "SHARE_SAMPLE", 1 << 10)
     assert 0 < known([random_labels(n, rng) for _ in range(64)], n).share <= 1 / 1024
 
 

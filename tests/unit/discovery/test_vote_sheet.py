@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.questions import Kind
-from discovery.votes import VoteSheet
-from models.oracle import Answer, Compare, Feature, Label, Verdict
-from models.voting import SheetWriter
 from tests.support.made import texts
+from twothirds.discovery.questions import Kind
+from twothirds.discovery.votes import VoteSheet
+from twothirds.models.oracle import Answer, Compare, Feature, Label, Verdict
+from twothirds.models.voting import SheetWriter
 
 FEATURES = (Feature("hat"), Feature("scarf"))
 EXAMPLES = texts(3)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.questions import UNKNOWN
-from discovery.votes import decided, majority, majority_labels, votes_to_ask
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.discovery.votes import decided, majority, majority_labels, votes_to_ask
 
 Votes = list[bool | None]
 ballots: st.SearchStrategy[Votes] = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=11)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import runs
-from flows.prefect_api.endings import SERVER_DOWN, TABLE_BUSY
-from flows.prefect_api.history import History
-from models import ServerAway
-from reports.run import TableBusy
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.prefect_api import runs
+from twothirds.flows.prefect_api.endings import SERVER_DOWN, TABLE_BUSY
+from twothirds.flows.prefect_api.history import History
+from twothirds.models import ServerAway
+from twothirds.reports.run import TableBusy
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flows.cli.money import _print_costs, saved_by_sharing
-from store import Cost
+from twothirds.flows.cli.money import _print_costs, saved_by_sharing
+from twothirds.store import Cost
 
 
 def test_it_says_how_many_requests_were_saved_by_sharing_them() -> None:

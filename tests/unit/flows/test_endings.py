@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.objects import StateType
 
-from flows.errors import UsageError
-from flows.prefect_api.endings import ENDINGS, FAILED, Ending, ending_of, line_of
-from models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost, OracleUnavailable, ServerAway
-from reports.enrichment import ContractViolated
-from reports.run import RunError, TableBusy
-from sources import DatasetError, DatasetMissing
-from store import StoreFull, StoreUnavailable
-from tasks.ask import without_tracebacks
+from twothirds.flows.errors import UsageError
+from twothirds.flows.prefect_api.endings import ENDINGS, FAILED, Ending, ending_of, line_of
+from twothirds.models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost, OracleUnavailable, ServerAway
+from twothirds.reports.enrichment import ContractViolated
+from twothirds.reports.run import RunError, TableBusy
+from twothirds.sources import DatasetError, DatasetMissing
+from twothirds.store import StoreFull, StoreUnavailable
+from twothirds.tasks.ask import without_tracebacks
 
 ROOT = Path(__file__).parents[3]
 SHARED = {1}  # the status of what has no status of its own

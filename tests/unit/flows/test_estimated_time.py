@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.estimate import Estimate
+from twothirds.flows.estimate import Estimate
 
 
 def test_a_time_is_told_where_money_is_nothing_and_the_speed_is_known() -> None:

@@ -1,4 +1,4 @@
-"""What callers from Python see: settings in help, progress in a notebook, and a line about packages that hide ours."""
+"""What callers from Python see: settings in help, progress in a notebook, and packages of their own beside ours."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.api import enrich
-from flows.discover.flow import discover
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.settings import EnrichSettings
-from flows.progress import SILENT, display_for_python
 from tests.support.api_stub import PLACE, stub
+from twothirds.flows.api import enrich
+from twothirds.flows.discover.flow import discover
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.progress import SILENT, display_for_python
 
 ROOT = Path(__file__).parents[3]
 
@@ -83,28 +83,11 @@ def test_a_script_and_a_terminal_shell_are_shown_nothing(monkeypatch: pytest.Mon
     assert display_for_python() is SILENT
 
 
-@pytest.mark.parametrize("words", [["-m", "flows", "--help"], ["-c", "import flows"]], ids=["command", "import"])
-def test_a_package_that_hides_ours_is_reported_in_one_line(tmp_path: Path, words: list[str]) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "__init__.py").touch()
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    line = done.stderr.splitlines()[-1]
-    assert f"{tmp_path / 'models' / '__init__.py'} hides twothirds' own `models`: rename it" in line
-    assert done.returncode == (2 if words[0] == "-m" else 1)
-    assert (len(done.stderr.splitlines()) == 1) == (words[0] == "-m")
-
-
-def test_outside_the_clone_a_folder_of_data_called_as_a_package_of_ours_is_no_clash(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    words = [sys.executable, "-m", "flows", "--version"]
-    done = subprocess.run(
-        words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
+def test_packages_of_a_project_that_are_called_as_folders_of_ours_are_left_alone(tmp_path: Path) -> None:
+    for name in ("models", "tasks", "store", "flows"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise AssertionError('imported by twothirds')")
+    words = [sys.executable, "-m", "twothirds", "oracles", "openai"]
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,8 +8,8 @@ from prefect import task
 from prefect.exceptions import Abort
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.prefect_api.history import History, is_failure_of_prefect
-from flows.progress import Display
+from twothirds.flows.prefect_api.history import History, is_failure_of_prefect
+from twothirds.flows.progress import Display
 
 URL = "http://127.0.0.1:4200/api"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from flows.oracles import build_oracle
-from flows.settings import Environment
-from models.openai import OpenAIOracle
-from models.oracle import OracleUnavailable, connect
-from sources import Dataset, DatasetError, load_dataset
 from tests.support.fake_openai import Abilities, FakeOpenAI
+from twothirds.flows.oracles import build_oracle
+from twothirds.flows.settings import Environment
+from twothirds.models.openai import OpenAIOracle
+from twothirds.models.oracle import OracleUnavailable, connect
+from twothirds.sources import Dataset, DatasetError, load_dataset
 
 KEY = "sk-marked-secret"
 PROXY = "https://proxy.example/v1"

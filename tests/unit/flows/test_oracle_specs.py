@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from flows.oracle_specs import OracleSpec, secret_in, with_brief
-from flows.oracles import BUILDERS, build_oracle
-from flows.settings import Environment
-from models.oracle import OracleError
-from sources.dataset import Dataset, Example, Truth
+from twothirds.flows.oracle_specs import OracleSpec, secret_in, with_brief
+from twothirds.flows.oracles import BUILDERS, build_oracle
+from twothirds.flows.settings import Environment
+from twothirds.models.oracle import OracleError
+from twothirds.sources.dataset import Dataset, Example, Truth
 
 
 def printable(without: str = "", least: int = 0) -> st.SearchStrategy[str]:

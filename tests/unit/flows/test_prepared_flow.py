@@ -9,8 +9,8 @@ import cloudpickle
 from prefect import tags
 from prefect.context import TagsContext
 
-from flows.enrich.flow import enrich_flow
-from flows.prefect_api.runs import PreparedFlow, run_name
+from twothirds.flows.enrich.flow import enrich_flow
+from twothirds.flows.prefect_api.runs import PreparedFlow, run_name
 
 
 def test_it_travels_as_the_flow_that_it_stands_for() -> None:

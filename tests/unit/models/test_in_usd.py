@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.settings import micro_of
-from models.oracle import MICRO, in_usd
+from twothirds.flows.settings import micro_of
+from twothirds.models.oracle import MICRO, in_usd
 
 
 def read(text: str) -> Decimal:

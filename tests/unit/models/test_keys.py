@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discovery.questions import Kind
-from models.keys import KEY_LENGTH, PREFIX_LENGTH, QuestionKeys, stored_key
-from models.oracle import (
+from twothirds.discovery.questions import Kind
+from twothirds.models.keys import KEY_LENGTH, PREFIX_LENGTH, QuestionKeys, stored_key
+from twothirds.models.oracle import (
     Answer,
     Choose,
     Compare,
@@ -31,7 +31,7 @@ from models.oracle import (
     Verdict,
     Why,
 )
-from sources.dataset import Example, digest_of_content
+from twothirds.sources.dataset import Example, digest_of_content
 
 TRICKY = [
     "",
@@ -162,10 +162,10 @@ def test_keys_made_together_are_those_made_one_by_one(
 
 
 PRINTED = """
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label, OracleIdentity
-from models.keys import QuestionKeys
-from sources.dataset import Example
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label, OracleIdentity
+from twothirds.models.keys import QuestionKeys
+from twothirds.sources.dataset import Example
 keys = QuestionKeys(OracleIdentity("openai", "m", (("b", 1), ("a", 0.5), ("é", None), ("z", True)), "1"))
 a, b, c = (Example(n, n * 64, text="") for n in "abc")
 print(keys.of(Compare(Kind.TWO_OF_THREE, (a, b, c), (), ("red \\u202e hat", "\\ud800"), 2)))

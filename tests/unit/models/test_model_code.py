@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from models.contrastive.oracle import ContrastiveOracle
-from models.local import LocalVlmConfig, LocalVlmOracle, ModelFiles, pretrained
-from models.oracle import Feature, Label, OracleUnavailable
-from models.predicted.embedders import embedder_of
-from sources import Example
+from twothirds.models.contrastive.oracle import ContrastiveOracle
+from twothirds.models.local import LocalVlmConfig, LocalVlmOracle, ModelFiles, pretrained
+from twothirds.models.oracle import Feature, Label, OracleUnavailable
+from twothirds.models.predicted.embedders import embedder_of
+from twothirds.sources import Example
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = ("discovery", "flows", "models", "reports", "sources", "store", "studio", "tasks")

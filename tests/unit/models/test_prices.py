@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.session import Bill, charge
-from models.oracle import Feature, Label, OracleError, Verdict
-from models.prices import (
+from twothirds.models.openai.session import Bill, charge
+from twothirds.models.oracle import Feature, Label, OracleError, Verdict
+from twothirds.models.prices import (
     Price,
     Tokens,
     UnknownPrice,
@@ -24,8 +24,8 @@ from models.prices import (
     shares,
     tariff_of,
 )
-from models.prompting import most_picture_tokens, most_text_tokens
-from sources.dataset import Example
+from twothirds.models.prompting import most_picture_tokens, most_text_tokens
+from twothirds.sources.dataset import Example
 
 CHEAP = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"), Decimal("0.20"))
 COUNTS = st.integers(0, 2_000_000)

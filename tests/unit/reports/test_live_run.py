@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reports.run import LiveRun
+from twothirds.reports.run import LiveRun
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.reviewers import QualityTerms, Remark, ReviewerQuality, csv_lines, quality_of
+from twothirds.reports.reviewers import QualityTerms, Remark, ReviewerQuality, csv_lines, quality_of
 
 
 def vote(by: str, item: int, verdict: str = "yes", **other: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label, digest_of_content
-from sources.dataset import Example
-from store.schema import json_text
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label, digest_of_content
+from twothirds.sources.dataset import Example
+from twothirds.store.schema import json_text
 
 texts = st.text(st.characters(exclude_categories=()), max_size=20)  # lone surrogates too
 

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from flows.discover.settings import DiscoverSettings
-from sources import Columns, Dataset, DatasetError, keep_frame, load_dataset
-from sources.dataset import TEXT_LIMIT, Example, digest_of_content
-from sources.pictures.images import problem_of
-from sources.tables.encoding import decoded
 from tests.support.input_forms import picture, put
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.sources import Columns, Dataset, DatasetError, keep_frame, load_dataset
+from twothirds.sources.dataset import TEXT_LIMIT, Example, digest_of_content
+from twothirds.sources.pictures.images import problem_of
+from twothirds.sources.tables.encoding import decoded
 
 WORDS = st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), min_size=1, max_size=40)
 JSONABLE = st.recursive(
@@ -62,7 +62,7 @@ def test_one_damaged_row_of_many_is_set_aside_and_the_others_stay_utf_8(tmp_path
 )
 @OFTEN
 def test_a_json_list_is_read_as_python_reads_it(tmp_path: Path, rows: list[dict[str, Any]], indented: bool) -> None:
-    from sources.tables import records
+    from twothirds.sources.tables import records
 
     spec = put(tmp_path / "t.json", json.dumps(rows, indent=1 if indented else None))
     with pytest.MonkeyPatch.context() as patch:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.files.location import child, parent, reason_of
-from sources.printable import quoted
-from sources.secrets import is_secret_name, secret_of, with_variables, without_secrets
-from sources.tables.parquet import cell_location, cell_of
+from twothirds.sources.files.location import child, parent, reason_of
+from twothirds.sources.printable import quoted
+from twothirds.sources.secrets import is_secret_name, secret_of, with_variables, without_secrets
+from twothirds.sources.tables.parquet import cell_location, cell_of
 
 SHORN = {
     "https://me:pw@h/a.csv": "https://h/a.csv",

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sources.dataset import Example, Quarantined, digest_of_content, digest_of_examples
-from sources.files.location import child, file_name, parent
-from sources.folder import natural_order
-from sources.pictures.images import problem_of
-from sources.pictures.limits import MAX_PIXELS
-from sources.rows import name_and_problem
-from sources.tables.parquet import cell_location, cell_of
-from sources.tables.records import Record
+from twothirds.sources.dataset import Example, Quarantined, digest_of_content, digest_of_examples
+from twothirds.sources.files.location import child, file_name, parent
+from twothirds.sources.folder import natural_order
+from twothirds.sources.pictures.images import problem_of
+from twothirds.sources.pictures.limits import MAX_PIXELS
+from twothirds.sources.rows import name_and_problem
+from twothirds.sources.tables.parquet import cell_location, cell_of
+from twothirds.sources.tables.records import Record
 
 texts = st.text(alphabet=st.characters(codec=None, categories=None), max_size=40)
 

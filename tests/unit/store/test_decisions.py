@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from store.connection import journal_mode
-from store.errors import masked
-from store.owners import is_dead, new_owner
+from twothirds.store.connection import journal_mode
+from twothirds.store.errors import masked
+from twothirds.store.owners import is_dead, new_owner
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tasks import publish as published
-from tasks import publish_enrichment
+from twothirds.tasks import publish as published
+from twothirds.tasks import publish_enrichment
 
 HOSTILE = "<img src=x onerror=alert(1)> [look](javascript:alert(1))"
 
 
 def test_names_and_warnings_of_an_enrichment_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
-    module = import_module("tasks.publish")
+    module = import_module("twothirds.tasks.publish")
     for name in ("create_markdown_artifact", "create_table_artifact"):
         monkeypatch.setattr(module, name, lambda **named: made.append(named))
     publish_enrichment.fn("key", HOSTILE, {"version": 3, "drift": []}, [f"skipped {HOSTILE}\n# big", "2 rows"])

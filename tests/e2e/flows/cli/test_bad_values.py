@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
+from twothirds.flows.cli.app import main
 
 VALUES = [
     *("", " ", "~nobody-of-that-name/x", "a" * 300, "a" * 5000, "/dev/null", "folder", "junk", "empty", "list.json"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.__main__ import main
+from twothirds.flows.cli.app import main
 
 ROOT = Path(__file__).parents[4]
 FACES = str(ROOT / "datasets" / "faces")
@@ -20,7 +20,7 @@ CROWD = ["--oracle", "simulated"]
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "flows", *arguments],
+        [sys.executable, "-m", "twothirds", *arguments],
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,

@@ -75,7 +75,7 @@ def kept_server(folder: Path) -> Iterator[tuple[Command, Target]]:
 
 
 # `started` gives every command a store, and `server` takes none.
-WITHOUT_STORE = "import sys; from flows.__main__ import main; sys.exit(main(sys.argv[1:-2]))"
+WITHOUT_STORE = "import sys; from twothirds.flows.cli.app import main; sys.exit(main(sys.argv[1:-2]))"
 
 
 @contextmanager

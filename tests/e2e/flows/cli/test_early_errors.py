@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import pytest
 
-from flows.enrich.checks import check_oracles
-from flows.enrich.settings import EnrichSettings
-from models.oracle import OracleUnavailable
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.support.fake_openai.examples import texts_table
 from tests.support.prefect_home import prefect_home
 from tests.support.timed import timed
+from twothirds.flows.enrich.checks import check_oracles
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.oracle import OracleUnavailable
 
 ROOT = Path(__file__).parents[4]
 FACES = str(ROOT / "datasets" / "faces")
@@ -42,7 +42,7 @@ def failed(folder: Path, command: str, dataset: str, oracle: str, **variables: s
     environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
     environment |= {"TWOTHIRDS_SERVER_MINUTES": "10", "OPENAI_API_KEY": "wrong"} | variables
     words = [command, dataset, *COMMANDS[command], oracle, "--store", "s.sqlite", "--budget", "1"]
-    done = timed([sys.executable, "-m", "flows", *words], folder, environment)
+    done = timed([sys.executable, "-m", "twothirds", *words], folder, environment)
     assert done.seconds < SECONDS
     wait_until_none_is_left(str(folder / "prefect"))
     assert "starting Prefect" not in done.stderr

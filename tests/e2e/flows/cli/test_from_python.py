@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from flows import api
-from flows.discover.flow import discover
-from flows.errors import UsageError
-from models.oracle import MICRO
-from reports import Run
 from tests.support.fake_openai import CHAT, FakeOpenAI
+from twothirds.flows import api
+from twothirds.flows.discover.flow import discover
+from twothirds.flows.errors import UsageError
+from twothirds.models.oracle import MICRO
+from twothirds.reports import Run
 
 FACES = str(Path(__file__).parents[4] / "datasets" / "faces")
 

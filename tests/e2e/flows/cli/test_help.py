@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows import VERSION
-from flows.__main__ import COMMANDS, WITH_ACTIONS, main
-from flows.cli.options import GROUPS
 from tests.support.command_line import commands, options_of
 from tests.support.timed import timed
+from twothirds.flows import VERSION
+from twothirds.flows.cli.app import COMMANDS, WITH_ACTIONS, main
+from twothirds.flows.cli.options import GROUPS
 
 ROOT = Path(__file__).parents[4]
 HEAVY = {"torch", "transformers", "openai", "prefect", "pandas", "sqlalchemy"}
@@ -22,7 +22,8 @@ Printed = pytest.CaptureFixture[str]
 
 def loaded_by(*words: str) -> tuple[str, set[str], float]:
     """What a command prints, the modules it has loaded, and the seconds of computing it takes."""
-    code = f"import sys; from flows.__main__ import main; main({list(words)!r}); print(*sys.modules, file=sys.stderr)"
+    code = f"import sys; from twothirds.flows.cli.app import main; main({list(words)!r}); "
+    code += "print(*sys.modules, file=sys.stderr)"
     done = timed([sys.executable, "-c", code], ROOT)
     assert done.status == 0, done.stderr
     return done.stdout, set(done.stderr.split()), done.seconds
@@ -30,7 +31,9 @@ def loaded_by(*words: str) -> tuple[str, set[str], float]:
 
 def test_the_help_of_everything_loads_no_command() -> None:
     printed, modules, _ = loaded_by("--help")
-    assert not modules & (HEAVY | {"numpy", "pydantic", *(f"flows.cli.{module}" for module, _, _ in COMMANDS.values())})
+    assert not modules & (
+        HEAVY | {"numpy", "pydantic", *(f"twothirds.flows.cli.{module}" for module, _, _ in COMMANDS.values())}
+    )
     for name, (_, about, _) in COMMANDS.items():
         assert name in printed
         assert about.split()[0] in printed
@@ -46,14 +49,14 @@ def test_the_help_of_everything_takes_less_than_half_a_second() -> None:
 def test_the_help_of_a_command_loads_nothing_heavy(command: str) -> None:
     printed, modules, _ = loaded_by(command, "--help")
     assert not modules & HEAVY
-    assert "example: python -m flows " + command in printed
+    assert "example: twothirds " + command in printed
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_every_command_has_help_with_an_example_and_the_common_options(words: tuple[str, ...], capsys: Printed) -> None:
     assert main([*words, "--help"]) == 0
     printed = capsys.readouterr().out
-    assert f"example: python -m flows {words[0]}" in " ".join(printed.split())
+    assert f"example: twothirds {words[0]}" in " ".join(printed.split())
     assert not set("│╭╰\x1b") & set(printed), "piped help is plain text"
     if len(words) > 1 or words[0] not in {"store", "features", "labels", "steer"}:
         assert {"--json", "--debug"} <= set(printed.split())
@@ -90,9 +93,9 @@ def test_options_are_in_groups_and_those_that_matter_come_first(command: str, ca
 
 
 def test_every_grouped_option_is_a_setting_or_an_option_of_every_command() -> None:
-    from flows.compare.settings import CompareSettings
-    from flows.discover.settings import DiscoverSettings
-    from flows.enrich.settings import EnrichSettings, RediscoverSettings
+    from twothirds.flows.compare.settings import CompareSettings
+    from twothirds.flows.discover.settings import DiscoverSettings
+    from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
 
     models = (DiscoverSettings, EnrichSettings, CompareSettings, RediscoverSettings)
     known = {name for model in models for name in model.model_fields} | {"config", "json", "debug"}
@@ -111,15 +114,15 @@ def test_the_version_is_printed(capsys: Printed) -> None:
         (["dance"], "unknown command 'dance': choose one of discover, estimate"),
         (
             ["discover", "--querys", "3"],
-            "unknown option --querys: did you mean --queries? see python -m flows discover",
+            "unknown option --querys: did you mean --queries? see twothirds discover",
         ),
-        (["discover", "a", "b"], "'b' is one word too many: see python -m flows discover --help"),
-        (["discover", "--oracle"], "--oracle needs a value: see python -m flows discover --help"),
-        (["discover", "--oracle", "--json"], "--oracle needs a value: see python -m flows discover --help"),
+        (["discover", "a", "b"], "'b' is one word too many: see twothirds discover --help"),
+        (["discover", "--oracle"], "--oracle needs a value: see twothirds discover --help"),
+        (["discover", "--oracle", "--json"], "--oracle needs a value: see twothirds discover --help"),
         (["store"], "the action of store is missing: choose one of check, prune, settle, backup, restore"),
         (["store", "mend"], "unknown action 'mend': choose one of check, prune, settle, backup, restore"),
         (["store", "backup"], "FILE is missing: give the new file to write"),
-        (["store", "check", "a"], "'a' is one word too many: see python -m flows store check --help"),
+        (["store", "check", "a"], "'a' is one word too many: see twothirds store check --help"),
         (["server", "--port", "x"], "--port 'x': give a whole number"),
         (["review", "--checks", "x"], "--checks 'x': give a number"),
         (["features", "runs/faces"], "the action of features is missing: choose one of list, rename"),
@@ -145,7 +148,7 @@ def test_an_option_given_twice_counts_as_it_was_given_last(tmp_path: Path, capsy
 @pytest.mark.parametrize("words", ["oracles", "oracles --json", "--help", "discover --help"])
 def test_a_reader_who_goes_away_is_no_error(words: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "flows", *words.split()], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "twothirds", *words.split()], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -156,7 +159,7 @@ def test_a_reader_who_goes_away_is_no_error(words: str) -> None:
 
 class TestOracles:
     def test_every_kind_is_listed_with_what_each_parameter_means(self, capsys: Printed) -> None:
-        from flows.oracles import BUILDERS
+        from twothirds.flows.oracles import BUILDERS
 
         assert main(["oracles", "--json"]) == 0
         listed = json.loads(capsys.readouterr().out)

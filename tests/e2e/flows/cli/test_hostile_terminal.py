@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.__main__ import main
-from flows.cli.progress import TerminalDisplay
-from flows.cli.terminal import PlainConsole, as_json
-from sources.printable import printable
+from twothirds.flows.cli.app import main
+from twothirds.flows.cli.progress import TerminalDisplay
+from twothirds.flows.cli.terminal import PlainConsole, as_json
+from twothirds.sources.printable import printable
 
 CLEARS = "\x1b[2J\x1b]0;owned\x07"
 TURNS = "\u202egpj.exe\u2066\u200f"  # these and what follows may be part of an id: no file and no table minds them

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from flows.__main__ import main
-from flows.prefect_api.connection import prefect_api
-from flows.prefect_api.servers import ServerError
 from tests.support.question_path import PACKAGES
+from twothirds.flows.cli.app import main
+from twothirds.flows.prefect_api.connection import prefect_api
+from twothirds.flows.prefect_api.servers import ServerError
 
 ROOT = Path(__file__).parents[4]
 
@@ -62,7 +62,7 @@ def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
         [
             sys.executable,
             "-m",
-            "flows",
+            "twothirds",
             "discover",
             "datasets/faces",
             "--oracle",
@@ -99,7 +99,7 @@ def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
 SERVING = """
 import sys, time
 from pathlib import Path
-from flows.prefect_api.servers import own_server
+from twothirds.flows.prefect_api.servers import own_server
 with own_server(Path(sys.argv[1])):
     time.sleep(600)
 """

@@ -13,16 +13,16 @@ import pandas as pd
 import pytest
 from pydantic import SecretStr
 
-from flows.__main__ import main
-from flows.api import enrich
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import connection
-from flows.prefect_api.servers import LocalServer
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.e2e.flows.cli.test_signals import Command, started
 from tests.support.growing_worlds import World
+from twothirds.flows.api import enrich
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.prefect_api import connection
+from twothirds.flows.prefect_api.servers import LocalServer
 
 CROWD = "simulated?latency=0.02&width=4"
 TOLD = "no longer answers"

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.money import ask_on_terminal
-from flows.cli.terminal import terminal_display
-from flows.errors import UsageError
-from flows.estimate import Estimate, agreed_budget
 from tests.support.fake_openai import CHAT, FakeOpenAI
+from twothirds.flows.cli.money import ask_on_terminal
+from twothirds.flows.cli.terminal import terminal_display
+from twothirds.flows.errors import UsageError
+from twothirds.flows.estimate import Estimate, agreed_budget
 
 SECONDS = 60
 CTRL_C = b"\x03"
 OWN_TERMINAL = """
 import fcntl, runpy, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-runpy.run_module("flows", run_name="__main__", alter_sys=True)
+runpy.run_module("twothirds", run_name="__main__", alter_sys=True)
 """
 
 

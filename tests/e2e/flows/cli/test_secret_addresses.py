@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
-from flows.prefect_api.history import send_history
 from tests.support.drawn import draw
 from tests.support.web_folder import web_folder
 from tests.support.written_files import written_files
+from twothirds.flows.cli.app import main
+from twothirds.flows.prefect_api.history import send_history
 
 TOKEN = "qzmarked/zx9q+w04k"  # as it stands in an address, the two signs are escaped
 SENT = "qzmarked%2Fzx9q%2Bw04k"
@@ -115,7 +115,7 @@ def test_what_goes_wrong_with_a_signed_address_is_one_line_without_the_token(
 
 
 def test_a_table_cannot_carry_a_variable_away(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sources.load import load_dataset
+    from twothirds.sources.load import load_dataset
 
     monkeypatch.setenv("MY_QUERY", QUERY)
     monkeypatch.setenv("TWOTHIRDS_PRIVATE_HOSTS", "127.0.0.1")

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.prefect_api.history import send_history
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI
 from tests.support.written_files import written_files
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.prefect_api.history import send_history
 
 KEY = "sk-marked-8c1f27d0e5"
 PASSWORD = "marked-p%40ss-41f7"  # as it stands in an address
@@ -141,7 +141,7 @@ def test_after_every_kind_of_run_they_are_found_nowhere(
     """The key comes from a secret block, as a deployment gives it to its worker."""
     from prefect.blocks.system import Secret
 
-    from flows.discover.flow import discover_flow
+    from twothirds.flows.discover.flow import discover_flow
 
     Secret(value=KEY).save("marked-key", overwrite=True)
     block: Any = Secret.load("marked-key")

@@ -17,26 +17,26 @@ from typing import NamedTuple
 
 import pytest
 
-from flows.cli.signals import GRACE_SECONDS
-from store import Store
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.support.growing_worlds import World
 from tests.support.prefect_home import prefect_home
 from tests.support.review_site import free_port, wait_for_page
+from twothirds.flows.cli.signals import GRACE_SECONDS
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[4]
 SECONDS, PATIENCE = 5.0, 100.0
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 GO_ON = "interrupted: every answer that came is kept; run the same command again to go on"
 CROWD, SLOW_CROWD = "simulated?latency=0.05&width=4&price=0.001", "simulated?latency=60&width=4&price=0.001"
-# As `python -m flows`, but an orderly end may take as long as it needs.
+# As `twothirds`, but an orderly end may take as long as it needs.
 UNHURRIED = """
 import runpy
-from flows.cli import signals as interruption
-from models import cached
+from twothirds.flows.cli import signals as interruption
+from twothirds.models import cached
 assert cached.DRAIN_SECONDS > 0
 interruption.GRACE_SECONDS = cached.DRAIN_SECONDS = 600.0
-runpy.run_module("flows", run_name="__main__", alter_sys=True)
+runpy.run_module("twothirds", run_name="__main__", alter_sys=True)
 """
 # The import of a module that does not end.
 HELD = """
@@ -51,7 +51,7 @@ sys.meta_path.insert(0, Held())
 # A model that computes in a thread while the command ends.
 COMPUTING = """
 import sys, threading, time, torch
-from flows.cli.signals import Interruption
+from twothirds.flows.cli.signals import Interruption
 interruption = Interruption()
 interruption.listen()
 def compute():
@@ -69,7 +69,7 @@ sys.exit(interruption.status)
 """
 STUBBORN = """
 import sys, time
-from flows.cli import signals as interruption
+from twothirds.flows.cli import signals as interruption
 interruption.GRACE_SECONDS = 0.2
 interruption.Interruption().listen()
 print("listening", file=sys.stderr, flush=True)
@@ -139,7 +139,7 @@ class Command:
 
 @contextmanager
 def started(
-    folder: Path, *words: str, prefect: str | None = None, program: tuple[str, ...] = ("-m", "flows"), **more: str
+    folder: Path, *words: str, prefect: str | None = None, program: tuple[str, ...] = ("-m", "twothirds"), **more: str
 ) -> Iterator[Command]:
     (folder / "tmp").mkdir()
     own = {
@@ -204,7 +204,11 @@ def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_wa
 
 @pytest.mark.parametrize(
     ("module", "how"),
-    [("flows.__main__", signal.SIGINT), ("flows.__main__", signal.SIGTERM), ("cyclopts", signal.SIGINT)],
+    [
+        ("twothirds.flows.cli.app", signal.SIGINT),
+        ("twothirds.flows.cli.app", signal.SIGTERM),
+        ("cyclopts", signal.SIGINT),
+    ],
 )
 def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
     tmp_path: Path, module: str, how: signal.Signals
@@ -220,7 +224,7 @@ def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
 @SIGNALS
 def test_what_a_command_imports_later_does_not_change_its_status(tmp_path: Path, how: signal.Signals) -> None:
     """Python itself would end by SIGINT: the interruption passes through `exec`, as in the import of a dataclass."""
-    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="flows.discover.preparation"))
+    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="twothirds.flows.discover.preparation"))
     with started(tmp_path, *discovering(tmp_path), PYTHONPATH=str(tmp_path)) as command:
         command.wait_for_word("held")
         ended = command.end(how)

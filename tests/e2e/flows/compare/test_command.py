@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
 from tests.support.comparisons import feature_list, make_world
 from tests.support.made import few_faces
+from twothirds.flows.cli.app import main
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
@@ -28,8 +28,8 @@ def test_the_commands_of_the_page_work(
     for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             words = shlex.split(line)
-            assert words[:4] == ["python", "-m", "flows", "compare"]
-            assert main([*words[3:], "--store", str(tmp_path / "store.sqlite")]) == 0
+            assert words[:2] == ["twothirds", "compare"]
+            assert main([*words[1:], "--store", str(tmp_path / "store.sqlite")]) == 0
     printed = capsys.readouterr().out
     assert "may replace" in printed
     assert "written to runs/replayed/compare.html" in printed
@@ -72,7 +72,9 @@ def test_waiting_for_people_ends_with_75_and_one_line(
     prefect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert prefect_url
-    monkeypatch.setattr("flows.cli.progress.LINE_SECONDS", 600.0)  # no progress line, however slow the machine
+    monkeypatch.setattr(
+        "twothirds.flows.cli.progress.LINE_SECONDS", 600.0
+    )  # no progress line, however slow the machine
     arguments = ["compare", make_world(tmp_path, n=5), "--oracles", CROWD, "human:team", "--votes", "1"]
     arguments += ["--features", feature_list(tmp_path / "f.csv"), "--store", str(tmp_path / "s.sqlite")]
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 75

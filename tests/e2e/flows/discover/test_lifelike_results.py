@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageDraw
 
-from flows.__main__ import main
-from flows.discover import flow
-from flows.prefect_api.history import History
-from models.prices import parse_price
-from reports import Run
-from sources import load_dataset
 from tests.support.fake_openai import Failings, LifelikeServer
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover import flow
+from twothirds.flows.prefect_api.history import History
+from twothirds.models.prices import parse_price
+from twothirds.reports import Run
+from twothirds.sources import load_dataset
 
 ROOT = Path(__file__).parents[4]
 PRICE = "0.15,0.60,0.075"

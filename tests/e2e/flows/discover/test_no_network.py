@@ -36,7 +36,12 @@ def test_the_shipped_model_finds_features_without_a_key_and_without_network(tmp_
     environment |= {"PYTHONPATH": str(tmp_path), "WATCHED": str(watched), "NO_COLOR": "1"}
     words = ("discover", "datasets/faces", "--oracle", "contrastive", "--queries", "5", "--out", str(tmp_path / "run"))
     done = subprocess.run(
-        [sys.executable, "-m", "flows", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "twothirds", *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report.html").exists()

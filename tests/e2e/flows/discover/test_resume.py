@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
-from store import Store
 from tests.support.killed import AFTER_ANSWERS, kill_flows, start_flows
 from tests.support.made import few_faces
 from tests.support.slow import slow
+from twothirds.flows.cli.app import main
+from twothirds.store import Store
 
 PRICE_MICRO = 1000
 OPTIONS = [

@@ -12,17 +12,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.__main__ import main
-from flows.enrich.flow import nightly_flow
-from flows.enrich.settings import EnrichSettings
-from flows.prefect_api.runs import run_with_api
-from models.oracle import MICRO
-from models.prices import parse_price
-from store import Store
-from tasks.ask import label_batch
 from tests.support.comparisons import write_votes
 from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples
 from tests.support.slow import slow
+from twothirds.flows.cli.app import main
+from twothirds.flows.enrich.flow import nightly_flow
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.prefect_api.runs import run_with_api
+from twothirds.models.oracle import MICRO
+from twothirds.models.prices import parse_price
+from twothirds.store import Store
+from twothirds.tasks.ask import label_batch
 
 WORDS = list(examples.WORDS)
 PRICE = "0.15,0.60"

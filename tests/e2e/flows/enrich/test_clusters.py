@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from models.oracle import MICRO
-from store import Store
 from tests.support.growing_worlds import World
+from twothirds.models.oracle import MICRO
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[4]
 ROWS = 600
@@ -43,7 +43,7 @@ def start(world: World, prefect_url: str, runner: str, oracle: str) -> subproces
         "--workers": "2",
         "--votes": "7",
     }
-    words = [sys.executable, "-m", "flows", "enrich", world.spec, "--yes", "--json"]
+    words = [sys.executable, "-m", "twothirds", "enrich", world.spec, "--yes", "--json"]
     return subprocess.Popen(
         [*words, *(word for pair in options.items() for word in pair)],
         cwd=ROOT,

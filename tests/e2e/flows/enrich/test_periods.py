@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def flows(prefect_url: str, *words: str) -> tuple[int, str]:
-    command, env = [sys.executable, "-m", "flows", *words], os.environ | {"PREFECT_API_URL": prefect_url}
+    command, env = [sys.executable, "-m", "twothirds", *words], os.environ | {"PREFECT_API_URL": prefect_url}
     ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 

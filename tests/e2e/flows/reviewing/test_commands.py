@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import build_app, main
-from sources.load import load_dataset
-from store import Store
 from tests.support.made import few_faces
 from tests.support.people import TruthfulPerson
+from twothirds.flows.cli.app import build_app, main
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
@@ -45,8 +45,8 @@ def test_a_discovery_by_people_ends_with_one_line_and_goes_on_when_run_again(
             while ann.answer_page():
                 pass
     assert said == [
-        "1 question waits for 1 vote: run `python -m flows review`",
-        f"{len(dataset.examples)} questions wait for 1 vote each: run `python -m flows review`",
+        "1 question waits for 1 vote: run `twothirds review`",
+        f"{len(dataset.examples)} questions wait for 1 vote each: run `twothirds review`",
     ]
     assert main(command) == 0
     assert (here / "run" / "report.html").exists()
@@ -60,12 +60,12 @@ def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pyt
     ran = 0
     for line in "".join(blocks).splitlines():
         words = shlex.split(line)
-        assert words[:3] == ["python", "-m", "flows"], line
-        if words[3:] == ["review"] or "--host" in words:  # serves until it is ended: other tests do that
-            build_app().parse_args(words[3:])
+        assert words[0] == "twothirds", line
+        if words[1:] == ["review"] or "--host" in words:  # serves until it is ended: other tests do that
+            build_app().parse_args(words[1:])
             continue
-        asks_people = words[3] == "discover"
-        assert main(words[3:]) == (WAITING if asks_people else 0), line
+        asks_people = words[1] == "discover"
+        assert main(words[1:]) == (WAITING if asks_people else 0), line
         ran += 1
     assert ran == 9
     printed = capsys.readouterr().out

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from flows.discover.flow import run_flow
-from flows.discover.preparation import prepare
-from flows.reviewing import suspension as waiting
-from reports.finished_run import Run
-from sources.load import load_dataset
 from tests.support.axe import serious_violations
 from tests.support.chromium import Opened, opened
 from tests.support.review_browser import SCREEN, Truth, digests_on, faces_by_people, wait_for_question
 from tests.support.review_site import Site, running_site
+from twothirds.flows.discover.flow import run_flow
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.reviewing import suspension as waiting
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
 
 
 class Mouse:

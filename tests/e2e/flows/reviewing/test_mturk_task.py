@@ -12,15 +12,15 @@ from urllib.parse import parse_qs, quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from models.oracle import AnswersPending, Feature, Label
-from models.people.human import HumanOracle
-from sources.load import load_dataset
-from store import Store
-from store.review.mturk import Hit
-from studio.review.access import SECRET, TASK, Signer
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_site import Site, running_site
+from twothirds.models.oracle import AnswersPending, Feature, Label
+from twothirds.models.people.human import HumanOracle
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
+from twothirds.store.review.mturk import Hit
+from twothirds.studio.review.access import SECRET, TASK, Signer
 
 
 @dataclass

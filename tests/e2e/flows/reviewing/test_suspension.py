@@ -19,11 +19,11 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun
 
-from reports.finished_run import Run
-from sources.load import load_dataset
-from store import Store
 from tests.support.people import TruthfulPerson
 from tests.support.review_site import free_port, start_page
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[4]
 ZOO = ROOT / "datasets" / "zoo"
@@ -103,7 +103,7 @@ def is_suspended(run: FlowRun) -> bool:
 def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     prefect_client: SyncPrefectClient, tmp_path: Path
 ) -> None:
-    from flows.discover.flow import discover_flow
+    from twothirds.flows.discover.flow import discover_flow
 
     settings = settings_in(tmp_path, queries=1, out=str(tmp_path / "run"))
     deployment = deployed(discover_flow, "flows/discover/flow.py:discover_flow", settings)
@@ -133,8 +133,8 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
 def test_enrichment_and_rediscovery_suspend_and_are_resumed_by_the_answers(
     prefect_client: SyncPrefectClient, tmp_path: Path
 ) -> None:
-    from flows.enrich.flow import enrich_flow
-    from flows.enrich.rediscover import rediscover_flow
+    from twothirds.flows.enrich.flow import enrich_flow
+    from twothirds.flows.enrich.rediscover import rediscover_flow
 
     table = tmp_path / "table"
     enriching = settings_in(tmp_path, features="milk; tail", out=str(table))

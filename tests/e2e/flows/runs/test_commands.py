@@ -9,15 +9,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from discovery import Kind
-from flows.__main__ import main
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from reports.analysis import target as target_analysis
-from reports.finished_run import Run
-from reports.page.feature_cards import ASKED_FOR
 from tests.support.run_folders import HOSTILE
+from twothirds.discovery import Kind
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports.analysis import target as target_analysis
+from twothirds.reports.finished_run import Run
+from twothirds.reports.page.feature_cards import ASKED_FOR
 
 ROOT = Path(__file__).parents[4]
 TYPES = ("mammal", "bird", "reptile", "fish", "amphibian", "insect", "invertebrate")

@@ -9,7 +9,7 @@ from pathlib import Path
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-from flows.__main__ import main
+from twothirds.flows.cli.app import main
 
 ROOT = Path(__file__).parents[4]
 

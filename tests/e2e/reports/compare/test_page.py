@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from reports.compare.comparison import OracleComparison
-from reports.compare.exports import write_comparison
-from reports.drawing.template import unbroken
 from tests.support.chromium import address_of, click, opened
 from tests.support.comparisons import compared, feature_list, make_world, prepared
 from tests.support.run_folders import HOSTILE
+from twothirds.reports.compare.comparison import OracleComparison
+from twothirds.reports.compare.exports import write_comparison
+from twothirds.reports.drawing.template import unbroken
 
 NAMES = ("hat", "glasses", "beard", HOSTILE[0], HOSTILE[1], HOSTILE[9])
 MODEL, PEOPLE = "simulated?flip=0.25&seed=1", "simulated?flip=0.2&seed=2&price=0.01"

@@ -15,11 +15,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from reports.finished_run import Run
 from tests.support.axe import serious_violations
 from tests.support.browsed_runs import browsed_run
 from tests.support.chromium import Opened, address_of, click, opened
 from tests.support.run_folders import HOSTILE, make_run, random_matrix, unanswered
+from twothirds.reports.finished_run import Run
 
 A_PICTURE = re.compile(r"^data:image/webp;base64,")
 PHONE = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from models.oracle import Choose, Exemplar, Family, Feature, Label, Why
-from sources.dataset import Dataset
-from sources.load import load_dataset
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.fake_openai.examples import text_example
 from tests.support.review_browser import SCREEN
 from tests.support.review_site import Site
+from twothirds.models.oracle import Choose, Exemplar, Family, Feature, Label, Why
+from twothirds.sources.dataset import Dataset
+from twothirds.sources.load import load_dataset
 
 HAIR = tuple(Feature(f"{colour} hair", f"The hair is {colour}.") for colour in ("black", "blonde", "red", "grey"))
 COLOUR = Feature("hair colour", "The colour of the hair on the head.")

@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, expect
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label
-from sources.dataset import Example
 from tests.support.chromium import Opened, keep, opened
 from tests.support.review_site import Site
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label
+from twothirds.sources.dataset import Example
 
 SHOWS = "window.ran=1;alert(1)"
 SCRIPT = f"<script>{SHOWS}</script><img src=x onerror='{SHOWS}'><svg onload='{SHOWS}'>"

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from discovery.questions import Kind
-from models.oracle import Compare, Exemplar, Feature, Label
-from sources.load import load_dataset
-from store import Store
 from tests.support.axe import violations
 from tests.support.chromium import keep, opened
 from tests.support.review_browser import SCREEN
 from tests.support.review_site import Site, running_site
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Exemplar, Feature, Label
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 

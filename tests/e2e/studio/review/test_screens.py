@@ -11,15 +11,6 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, expect
 
-from discovery.questions import Kind
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import Prepared, prepare
-from models.oracle import AnswersPending, Compare, Feature, Label
-from models.people.human import HumanOracle
-from sources.dataset import Example
-from sources.load import load_dataset
-from store import Store
-from store.review.leases import LeasedQuestion, LeaseTerms
 from tests.integration.conftest import Clock
 from tests.support.axe import MISSING, SCRIPT, serious_violations, violations
 from tests.support.chromium import keep, opened
@@ -27,6 +18,15 @@ from tests.support.made import texts
 from tests.support.people import TruthfulPerson
 from tests.support.review_browser import SCREEN, Truth, digests_on, faces_by_people, picture
 from tests.support.review_site import Site, running_site
+from twothirds.discovery.questions import Kind
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.models.oracle import AnswersPending, Compare, Feature, Label
+from twothirds.models.people.human import HumanOracle
+from twothirds.sources.dataset import Example
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
+from twothirds.store.review.leases import LeasedQuestion, LeaseTerms
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LONG = "A sentence that goes on and on. " * 120

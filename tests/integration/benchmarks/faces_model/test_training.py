@@ -11,13 +11,13 @@ from benchmarks.faces_model import train as training
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, seen_pixels
 from benchmarks.faces_model.face import training_faces
 from benchmarks.faces_model.train import Course, Phrasing, build_tokenizer, roughened, train
-from models.contrastive.embeddings import Embedder
-from models.contrastive.oracle import SHIPPED, ContrastiveOracle
-from models.contrastive.vocabulary import read
-from models.local.files import find_model
-from models.oracle import Feature, Label, Verdict
-from sources.dataset import picture_at
-from sources.pictures.images import open_image
+from twothirds.models.contrastive.embeddings import Embedder
+from twothirds.models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from twothirds.models.contrastive.vocabulary import read
+from twothirds.models.local.files import find_model
+from twothirds.models.oracle import Feature, Label, Verdict
+from twothirds.sources.dataset import picture_at
+from twothirds.sources.pictures.images import open_image
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from discovery.strategies import STRATEGIES
-from flows.__main__ import build_app
-from flows.cli.options import read_options
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
+from twothirds.discovery.strategies import STRATEGIES
+from twothirds.flows.cli.app import build_app
+from twothirds.flows.cli.options import read_options
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
@@ -26,8 +26,8 @@ def test_the_commands_of_the_page_work(command: str, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     words = shlex.split(command)
-    assert words[:4] == ["python", "-m", "flows", "discover"]
-    _, given, _ = build_app().parse_args([*words[3:], "--store", "store.sqlite"])
+    assert words[:2] == ["twothirds", "discover"]
+    _, given, _ = build_app().parse_args([*words[1:], "--store", "store.sqlite"])
     settings = read_options(given.arguments, DiscoverSettings)
     outcome = run_discovery(prepare(settings), run_id=str(uuid4()))
     assert outcome.summary().features > 5

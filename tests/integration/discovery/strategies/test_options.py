@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from flows.__main__ import main
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from reports.finished_run import Run
 from tests.support.made import letters, random_truth
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports.finished_run import Run
 
 
 @pytest.fixture

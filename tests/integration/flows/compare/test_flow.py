@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.compare.flow import run_comparison
-from models.oracle import MICRO, AnswersPending, Feature, connect
-from reports.compare.comparison import OracleComparison
-from reports.compare.exports import comparison_json, write_comparison
-from store import Store
 from tests.support.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.support.fake_openai import FakeOpenAI
+from twothirds.flows.compare.flow import run_comparison
+from twothirds.models.oracle import MICRO, AnswersPending, Feature, connect
+from twothirds.reports.compare.comparison import OracleComparison
+from twothirds.reports.compare.exports import comparison_json, write_comparison
+from twothirds.store import Store
 
 MODEL = "simulated?flip=0.1&seed=1"
 PEOPLE = "simulated?flip=0.2&seed=2&price=0.01"

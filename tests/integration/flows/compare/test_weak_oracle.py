@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reports.compare.comparison import OracleComparison
-from reports.compare.page import render_comparison
-from reports.compare.study import Reference
-from reports.compare.verdict import verdict_of
-from sources import load_dataset
 from tests.support.comparisons import FEATURES, compared, make_world, write_votes
+from twothirds.reports.compare.comparison import OracleComparison
+from twothirds.reports.compare.page import render_comparison
+from twothirds.reports.compare.study import Reference
+from twothirds.reports.compare.verdict import verdict_of
+from twothirds.sources import load_dataset
 
 
 def truth_of(world: str) -> list[dict[str, str]]:

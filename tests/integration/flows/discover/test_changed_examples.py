@@ -13,18 +13,18 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.batches import Batch, BatchLabels, Labeller
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from sources.dataset import digest_of_content
-from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, Page
 from tests.support.stored_answers import every_answer
 from tests.support.tiny_models import save_tiny_llava
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.sources.dataset import digest_of_content
+from twothirds.store import Store
 
 NAMES = list(COLOURS)
 N = 16

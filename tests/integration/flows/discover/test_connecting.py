@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from models.oracle import Connects, OracleError
-from models.prices import parse_price
-from tasks.ask import probe, probed
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.oracle import Connects, OracleError
+from twothirds.models.prices import parse_price
+from twothirds.tasks.ask import probe, probed
 
 PRICE = "0.15,0.60"
 
@@ -76,7 +76,7 @@ def test_abilities_that_are_known_from_before_are_not_called_an_answer(
     server: FakeOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr("tasks.ask.log", said.append)
+    monkeypatch.setattr("twothirds.tasks.ask.log", said.append)
     for _ in range(2):
         oracle = prepare(settings_for(server, tmp_path)).oracle
         assert isinstance(oracle, Connects)

@@ -10,18 +10,18 @@ from uuid import uuid4
 
 import pytest
 
-from flows.compare.flow import run_comparison
-from flows.compare.preparation import prepare_comparison
-from flows.compare.settings import CompareSettings
-from flows.discover.flow import discover, run_discovery
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.settings import DiscoverSettings
-from reports import Run
-from reports.compare import write_comparison
-from reports.run import RunError
-from store import Store, StoreError
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World
+from twothirds.flows.compare.flow import run_comparison
+from twothirds.flows.compare.preparation import prepare_comparison
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.flow import discover, run_discovery
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports import Run
+from twothirds.reports.compare import write_comparison
+from twothirds.reports.run import RunError
+from twothirds.store import Store, StoreError
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_a_second_discovery_in_the_folder_is_refused_while_the_first_runs(world:
 
 def test_a_discovery_that_was_killed_does_not_hold_its_folder(world: World) -> None:
     folder = prepared(world).folder
-    program = "import os, sys; from pathlib import Path; from reports.run import locked\n"
+    program = "import os, sys; from pathlib import Path; from twothirds.reports.run import locked\n"
     program += "with locked(Path(sys.argv[1]), 'discovery'): os.kill(os.getpid(), 9)"
     killed = subprocess.run([sys.executable, "-c", program, str(folder)], check=False)
     assert killed.returncode == -9

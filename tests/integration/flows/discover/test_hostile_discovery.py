@@ -8,14 +8,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.outcome import Outcome
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from models.prices import parse_price
 from tests.support.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.slow import slow
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.prices import parse_price
 
 BAD = 0.3
 PRICE = "0.15,0.60"

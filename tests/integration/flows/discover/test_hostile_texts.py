@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from reports.finished_run import Run
-from sources.load import load_dataset
-from sources.printable import printable
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
+from twothirds.sources.printable import printable
 
 KEPT = {
     "nul": "a\0b",
@@ -58,7 +58,7 @@ def test_texts_of_every_kind_go_through_a_whole_discovery(tmp_path: Path) -> Non
 
 
 def test_tables_in_other_encodings_are_read_or_reported_on_one_line(tmp_path: Path) -> None:
-    from sources.errors import DatasetError
+    from twothirds.sources.errors import DatasetError
 
     table = "id,text\r\na,Äpfel\r\nb,Birnen\r\n"
     read, refused = set(), set()

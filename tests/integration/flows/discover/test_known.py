@@ -13,26 +13,26 @@ from uuid import uuid4
 import pandas as pd
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
-from flows.discover.outcome import Outcome, answers_in_order
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.errors import UsageError
-from flows.runs.curate import CurationRequest, curate
-from models.oracle import AnswersPending, Label
-from models.prompting.comparisons import EXCLUDED
-from reports import Run
-from reports.enrichment import read_table
-from reports.export import export_run
-from sources import load_dataset
 from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
 from tests.support.growing_worlds import TellingWorld
 from tests.support.people import TruthfulPerson
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.outcome import Outcome, answers_in_order
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.runs.curate import CurationRequest, curate
+from twothirds.models.oracle import AnswersPending, Label
+from twothirds.models.prompting.comparisons import EXCLUDED
+from twothirds.reports import Run
+from twothirds.reports.enrichment import read_table
+from twothirds.reports.export import export_run
+from twothirds.sources import load_dataset
 
 COUNT = 16
 ZOO = "datasets/zoo"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from flows.discover.settings import DiscoverSettings
-from reports.run import LIVE, LiveRun
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, discovered, settings
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports.run import LIVE, LiveRun
 
 EXAMPLES, COMPARED = 400, 20
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from discovery.strategies import make_strategy
-from flows.discover.findings import Progress
-from flows.discover.loop import Limits, Loop
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.local.oracle import LocalVlmConfig, LocalVlmOracle
-from models.oracle import Feature
-from models.voting import Panel
-from sources.dataset import Example, picture_at
-from store import Store
 from tests.support.tiny_models import save_tiny_llava
+from twothirds.discovery.strategies import make_strategy
+from twothirds.flows.discover.findings import Progress
+from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
+from twothirds.models.oracle import Feature
+from twothirds.models.voting import Panel
+from twothirds.sources.dataset import Example, picture_at
+from twothirds.store import Store
 
 RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
 

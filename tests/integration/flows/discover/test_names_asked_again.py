@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from discovery.questions import Kind
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, Compare, Verdict
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
+from twothirds.discovery.questions import Kind
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Answer, Compare, Verdict
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES = texts(4)

@@ -9,16 +9,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
-from flows.discover.outcome import Outcome
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.settings import DiscoverSettings
-from reports import Run
-from reports.export import export_run
-from reports.run import RunError
-from sources import load_dataset
 from tests.support.growing_worlds import TellingWorld
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports import Run
+from twothirds.reports.export import export_run
+from twothirds.reports.run import RunError
+from twothirds.sources import load_dataset
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from discovery import StrategyError
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from reports import Run
 from tests.support.comparisons import compared, make_world, write_votes
+from twothirds.discovery import StrategyError
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.reports import Run
 
 COMPARISONS = """question,left,right,answer,worker
 left-right,e0|e1,e2|e3,hat,ann

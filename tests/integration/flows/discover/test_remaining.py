@@ -12,20 +12,20 @@ from uuid import uuid4
 import pandas as pd
 import pytest
 
-from flows.cli.options import read_options
-from flows.discover.findings import StopReason
-from flows.discover.flow import run_discovery
-from flows.discover.outcome import Outcome
-from flows.discover.preparation import prepare
-from flows.discover.settings import WORKING_SET, DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from models.oracle import MICRO
-from models.prices import parse_price
-from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.fake_openai.mind import read_page
+from twothirds.flows.cli.options import read_options
+from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import WORKING_SET, DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.oracle import MICRO
+from twothirds.models.prices import parse_price
+from twothirds.store import Store
 
 PRICE = "0.15,0.60"
 EXAMPLES = WORKING_SET + 30

@@ -12,20 +12,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from discovery import interest_and_distinctness
-from flows.__main__ import main
-from flows.discover import flow
-from flows.discover.flow import _discover, run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.prefect_api.history import History
-from models import MICRO, AnswersUnusable
-from reports import Run
-from reports.export.card import card_of
-from reports.export.content import ExportContent
-from reports.page.page import page_context
-from reports.run import RunSummary
-from store import Store
+from twothirds.discovery import interest_and_distinctness
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover import flow
+from twothirds.flows.discover.flow import _discover, run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.prefect_api.history import History
+from twothirds.models import MICRO, AnswersUnusable
+from twothirds.reports import Run
+from twothirds.reports.export.card import card_of
+from twothirds.reports.export.content import ExportContent
+from twothirds.reports.page.page import page_context
+from twothirds.reports.run import RunSummary
+from twothirds.store import Store
 
 ROOT = Path(__file__).parents[4]
 ZOO = str(ROOT / "datasets" / "zoo")

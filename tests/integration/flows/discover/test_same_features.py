@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.runs.curate import CurationRequest, curate
-from models import AnswersPending, Feature, Same
-from models.people import HumanOracle
-from reports.finished_run import Run
-from sources import load_dataset
-from store import Store
 from tests.support.fake_openai import Failings, LifelikeServer
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.runs.curate import CurationRequest, curate
+from twothirds.models import AnswersPending, Feature, Same
+from twothirds.models.people import HumanOracle
+from twothirds.reports.finished_run import Run
+from twothirds.sources import load_dataset
+from twothirds.store import Store
 
 WORDY = Failings(slow=0.0, broken=0.0, too_many=0.0, other_words=1.0, repeats_known=0.9, vague=0.0, misjudges=0.0)
 

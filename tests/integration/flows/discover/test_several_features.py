@@ -13,20 +13,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from discovery.strategies import NARROWEST, WIDEST
-from flows.discover.flow import run_discovery
-from flows.discover.known import read_features
-from flows.discover.preparation import prepare
-from flows.discover.profiles import PAID_PICTURES, PAID_TEXTS, Profile
-from flows.discover.settings import DiscoverSettings
-from flows.runs import export
-from flows.runs.curate import CurationRequest, curate
-from models.oracle import BudgetExhausted
-from reports.curation import read_log
-from reports.finished_run import Run
-from reports.run.files import RunError
-from sources import load_dataset
 from tests.support.fake_openai import Failings, LifelikeServer
+from twothirds.discovery.strategies import NARROWEST, WIDEST
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.known import read_features
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.profiles import PAID_PICTURES, PAID_TEXTS, Profile
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.runs import export
+from twothirds.flows.runs.curate import CurationRequest, curate
+from twothirds.models.oracle import BudgetExhausted
+from twothirds.reports.curation import read_log
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.files import RunError
+from twothirds.sources import load_dataset
 
 WORDY = Failings(other_words=0.5, repeats_known=0.2, slow=0.0)
 SEVERAL = Profile(queries=9, features=4)

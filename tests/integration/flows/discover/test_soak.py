@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import pytest
 
-from flows.enrich import update as enrichment
-from flows.enrich.batches import Batch, BatchLabels, Labeller, Submit
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from store import Store
 from tests.support.growing_worlds import World
+from twothirds.flows.enrich import update as enrichment
+from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller, Submit
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.store import Store
 
 QUESTIONS, TENTHS = 200_000, 10
 TRAITS = tuple(f"trait {number}" for number in range(20))

@@ -10,18 +10,18 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from discovery.questions import Kind
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.settings import DiscoverSettings
-from flows.errors import UsageError
-from flows.progress import Display
-from flows.runs import forecast_control, report
-from flows.runs.report import unguided_control
-from reports import Run
-from reports.page import lacks_unguided
-from reports.run import RunError
 from tests.support.made import letters
+from twothirds.discovery.questions import Kind
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.progress import Display
+from twothirds.flows.runs import forecast_control, report
+from twothirds.flows.runs.report import unguided_control
+from twothirds.reports import Run
+from twothirds.reports.page import lacks_unguided
+from twothirds.reports.run import RunError
 
 N, M = 160, 40
 

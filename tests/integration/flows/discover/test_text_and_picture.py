@@ -14,23 +14,23 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from flows.compare.preparation import prepare_comparison
-from flows.compare.settings import CompareSettings
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.progress import Display
-from models.oracle import Feature, Label
-from reports.export.formats import export_run
-from reports.finished_run import Run
-from sources import load_dataset
-from store import Store
 from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, read_page
 from tests.support.input_forms import archive
 from tests.support.review_site import running_site
+from twothirds.flows.compare.preparation import prepare_comparison
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.progress import Display
+from twothirds.models.oracle import Feature, Label
+from twothirds.reports.export.formats import export_run
+from twothirds.reports.finished_run import Run
+from twothirds.sources import load_dataset
+from twothirds.store import Store
 
 FRUITS = ("apple", "pear", "plum")
 

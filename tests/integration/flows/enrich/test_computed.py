@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from flows.enrich.batches import Resources
-from flows.enrich.flow import enrich_with, run_flow
-from flows.enrich.settings import EnrichSettings
-from models.contrastive import Vectors
-from models.contrastive.embeddings import Embedder
-from models.contrastive.oracle import SHIPPED, ContrastiveOracle
-from models.oracle import Feature, Label, OracleError, Verdict
-from sources import Example
-from sources.load import load_dataset
-from store import Store
+from twothirds.flows.enrich.batches import Resources
+from twothirds.flows.enrich.flow import enrich_with, run_flow
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.contrastive import Vectors
+from twothirds.models.contrastive.embeddings import Embedder
+from twothirds.models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from twothirds.models.oracle import Feature, Label, OracleError, Verdict
+from twothirds.sources import Example
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 NAMES = ("headwear", "winter hat", "wide-brimmed hat")
 DATASET = SHIPPED.parents[1] / "datasets" / "faces"
@@ -145,7 +145,7 @@ def test_a_model_is_loaded_ahead_where_it_will_label(
 ) -> None:
     begun: list[EnrichSettings] = []
     monkeypatch.setattr(Resources, "load_ahead", lambda _self, settings: begun.append(settings))
-    monkeypatch.setattr("flows.enrich.flow.run_as_flow", lambda *_, **__: None)
+    monkeypatch.setattr("twothirds.flows.enrich.flow.run_as_flow", lambda *_, **__: None)
     about = {"features": "; ".join(NAMES), "oracle": "contrastive", "store": store_url, "runner": runner}
     run_flow(EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about))
     for thread in threading.enumerate():

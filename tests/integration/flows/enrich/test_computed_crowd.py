@@ -10,19 +10,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich import batches
-from flows.enrich.batches import Batch, Labeller, Resources
-from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import EnrichSummary
-from models import Feature, computed_ballots
-from models.people.simulated import Behaviour
-from sources import Example, iter_examples
-from store import Store
 from tests.support.growing_worlds import TellingWorld, World, night, table
 from tests.support.slow import slow
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich import batches
+from twothirds.flows.enrich.batches import Batch, Labeller, Resources
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.models import Feature, computed_ballots
+from twothirds.models.people.simulated import Behaviour
+from twothirds.sources import Example, iter_examples
+from twothirds.store import Store
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 
@@ -170,7 +170,7 @@ def test_labels_of_a_discovery_are_kept(world: World) -> None:
 def test_a_run_that_was_killed_computes_again(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = World(tmp_path / "undisturbed", 60)
     night(undisturbed, oracle=ERRING, votes=3)
-    monkeypatch.setattr("flows.enrich.update.MAX_QUESTIONS", 90)
+    monkeypatch.setattr("twothirds.flows.enrich.update.MAX_QUESTIONS", 90)
     real, left = computed_ballots, [3]
 
     def dies(*about: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.cli.errors import explain
-from reports.enrichment import ContractViolated
-from reports.run.files import RunError
 from tests.support.growing_worlds import World, night, table
+from twothirds.flows.cli.errors import explain
+from twothirds.reports.enrichment import ContractViolated
+from twothirds.reports.run.files import RunError
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_night_stopped_by_its_budget_may_violate_it_too(world: World) -> None:
 
 
 def test_people_are_waited_for_before_anything_is_expected(world: World) -> None:
-    from models import AnswersPending
+    from twothirds.models import AnswersPending
 
     with pytest.raises(AnswersPending):
         night(world, oracle="human", expect=expecting(world, rows={"min": 60}))

@@ -13,15 +13,15 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from flows.enrich import batches
-from flows.enrich.batches import Batch, Labeller, Resources
-from flows.enrich.settings import EnrichSettings
-from flows.progress import Display
-from models import Feature
-from reports.run import RunError, TableBusy, locked
-from sources import Example, iter_examples
-from store import Store
 from tests.support.growing_worlds import World, night, table
+from twothirds.flows.enrich import batches
+from twothirds.flows.enrich.batches import Batch, Labeller, Resources
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.progress import Display
+from twothirds.models import Feature
+from twothirds.reports.run import RunError, TableBusy, locked
+from twothirds.sources import Example, iter_examples
+from twothirds.store import Store
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
 
 FEATURES = [*COLOURS, *(f"thing number {number}" for number in range(20 - len(COLOURS)))]
 

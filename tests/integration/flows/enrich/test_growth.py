@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.enrich.summary import EnrichSummary
-from reports.run.files import RunError
-from sources import load
-from sources.dataset import read_bytes
 from tests.support.growing_worlds import World, night, table
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.reports.run.files import RunError
+from twothirds.sources import load
+from twothirds.sources.dataset import read_bytes
 
 
 def grow(world: World) -> None:

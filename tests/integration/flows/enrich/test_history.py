@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from flows.enrich import flow
-from flows.enrich import summary as written_summary
-from reports.enrichment import CorrectedCell
 from tests.support.growing_worlds import TellingWorld, World, night, table
+from twothirds.flows.enrich import flow
+from twothirds.flows.enrich import summary as written_summary
+from twothirds.reports.enrichment import CorrectedCell
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 

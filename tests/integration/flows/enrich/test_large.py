@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.enrich.batches import Batch, BatchLabels, Labeller
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from models import AnswersPending
-from reports.enrichment import LabelTable, read_table, write_table
-from sources.dataset import Example, Quarantined, digest_of_content
-from sources.load import iter_examples
 from tests.support.growing_worlds import World
+from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models import AnswersPending
+from twothirds.reports.enrichment import LabelTable, read_table, write_table
+from twothirds.sources.dataset import Example, Quarantined, digest_of_content
+from twothirds.sources.load import iter_examples
 
 ROWS, NEW = 10_000, 10
 PAID = "simulated?price=0.001"
@@ -69,7 +69,7 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
 def test_the_first_questions_wait_for_few_others_unless_people_answer_or_labels_are_computed(
     tmp_path: Path, oracle: str, patience: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.enrich.update.PATIENCE", patience)
+    monkeypatch.setattr("twothirds.flows.enrich.update.PATIENCE", patience)
     world = World(tmp_path / "world", 1000)
     sizes: list[int] = []
 

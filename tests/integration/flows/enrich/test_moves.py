@@ -15,11 +15,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from flows.enrich import summary as written_summary
-from flows.enrich.summary import EnrichSummary
-from reports.enrichment import nights_of
-from store import Store
 from tests.support.growing_worlds import World, night, table
+from twothirds.flows.enrich import summary as written_summary
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.reports.enrichment import nights_of
+from twothirds.store import Store
 
 MOVES = ("added", "changed", "renamed", "copies", "filled", "unchanged", "gone", "rows", "paid_calls")
 

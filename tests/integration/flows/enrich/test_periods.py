@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from flows.enrich.flow import enrich_with
-from flows.enrich.forecast import forecast_enrichment
-from flows.enrich.settings import EnrichSettings
-from flows.progress import Display
-from models.oracle import MICRO
-from store import Store
 from tests.support.growing_worlds import World, night
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.forecast import forecast_enrichment
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.progress import Display
+from twothirds.models.oracle import MICRO
+from twothirds.store import Store
 
 BUDGET: dict[str, Any] = {"budget": "0.1", "per": "month"}  # of 100 labels
 MONTH = 32 * 86_400

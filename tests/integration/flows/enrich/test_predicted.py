@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-import flows.predicting
-from flows.enrich.summary import EnrichSummary
-from models import CachedOracle
-from models.predicted import cells
-from sources import Example
+import twothirds.flows.predicting
 from tests.support.growing_worlds import TellingWorld, World, night, table
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.models import CachedOracle
+from twothirds.models.predicted import cells
+from twothirds.sources import Example
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 
@@ -89,7 +89,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
             yield answer
 
     monkeypatch.setattr(CachedOracle, "ask", dies)
-    monkeypatch.setattr("flows.enrich.batches.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("twothirds.flows.enrich.batches.MAX_ATTEMPTS", 1)
     for more in (550, asked - 20, 10**9):
         with pytest.raises(RuntimeError, match="killed"):
             night(world, run_id="the-run", agree=0.9)
@@ -113,7 +113,7 @@ def test_whoever_knows_seed_and_data_cannot_place_what_disagrees_behind_the_samp
     bad = true.index[behind & (np.random.default_rng(0).random(len(true)) < 0.4)]
     true.loc[bad] = 1 - true.loc[bad]
     true.reset_index().to_csv(world.folder / "truth.csv", index=False)
-    monkeypatch.setattr("store.runs.new_sampling_number", lambda: number)
+    monkeypatch.setattr("twothirds.store.runs.new_sampling_number", lambda: number)
     summary = night(world, agree=0.9)
     for one in summary["certificates"]:
         here = predicted(world, one["feature"])
@@ -125,14 +125,14 @@ def test_a_partial_table_is_completed_with_the_order_of_the_run_that_left_it(
 ) -> None:
     """Two groups of examples that lack different features: the budget ends while the second one is asked."""
     numbers = iter("1234")
-    monkeypatch.setattr("store.runs.new_sampling_number", lambda: next(numbers))
+    monkeypatch.setattr("twothirds.store.runs.new_sampling_number", lambda: next(numbers))
     drawn = list[str]()
 
     def random_order(examples: Sequence[Example], seed: int, number: str) -> NDArray[np.intp]:
         drawn.append(number)
         return cells.random_order(examples, seed, number)
 
-    monkeypatch.setattr(flows.predicting, "random_order", random_order)
+    monkeypatch.setattr(twothirds.flows.predicting, "random_order", random_order)
     night(world, agree=0.9, features="red: It is red.", uncertified="ask")
     world.add(700)
     both = "red: It is red.; round: It is round."

@@ -13,15 +13,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from models import AnswersPending
-from models.prices import parse_price
-from sources import load_dataset
-from store import Store
 from tests.support.fake_openai import CHAT, Abilities
 from tests.support.fake_openai.lifelike import Failings, LifelikeServer
 from tests.support.growing_worlds import TellingWorld, night, table
 from tests.support.people import TruthfulPerson
 from tests.support.postgres import PostgresServer
+from twothirds.models import AnswersPending
+from twothirds.models.prices import parse_price
+from twothirds.sources import load_dataset
+from twothirds.store import Store
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 
@@ -30,13 +30,13 @@ PRICE = parse_price("0.15,0.60,0.075")
 ROOT = Path(__file__).resolve().parents[4]
 KILLED = """
 import json, sys
-import store.runs
+import twothirds.store.runs
 from pathlib import Path
 from tests.integration.flows.enrich.test_predicted_joints import world_of
 from tests.support.growing_worlds import night
 from tests.support.killed import kill_after
 kill_after(int(sys.argv[2]))
-store.runs.new_sampling_number = lambda: "1"
+twothirds.store.runs.new_sampling_number = lambda: "1"
 print(json.dumps(night(world_of(Path(sys.argv[1])), agree=0.9)))
 """
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.discover.settings import WORKING_SET
-from flows.enrich.flow import enrich_with
-from flows.enrich.forecast import forecast_rediscovery
-from flows.enrich.rediscover import rediscover_with
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from models.prices import parse_price
-from reports.run.files import RunError
-from sources import load_dataset
-from store import Store
 from tests.support.fake_openai.lifelike import Failings, LifelikeServer
 from tests.support.growing_worlds import World, night
+from twothirds.flows.discover.settings import WORKING_SET
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.forecast import forecast_rediscovery
+from twothirds.flows.enrich.rediscover import rediscover_with
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.models.prices import parse_price
+from twothirds.reports.run.files import RunError
+from twothirds.sources import load_dataset
+from twothirds.store import Store
 
 PRICE = parse_price("0.15,0.60,0.075")
 TRAITS = ("red", "round", "heavy", "shiny", "old")
@@ -102,5 +102,5 @@ def test_a_model_paid_by_the_token_labels_a_few_examples_with_several_features_a
 
 def test_without_a_table_it_says_what_to_do(tmp_path: Path) -> None:
     world = World(tmp_path / "world", 5)
-    with pytest.raises(RunError, match="python -m flows enrich"):
+    with pytest.raises(RunError, match="twothirds enrich"):
         rediscover_with(settings_of(world))

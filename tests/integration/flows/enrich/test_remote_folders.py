@@ -13,21 +13,21 @@ import pandas as pd
 import platformdirs
 import pytest
 
-from flows.compare.flow import _compare
-from flows.compare.preparation import prepare_comparison
-from flows.compare.settings import CompareSettings
-from flows.discover.flow import _discover
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.forecast import forecast_enrichment
-from flows.enrich.rediscover import rediscover_with
-from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.prefect_api.history import History
-from models.oracle import ServerAway
-from reports.enrichment import ContractViolated
-from sources import DatasetError
 from tests.support.clouds import Clouds, clouds
+from twothirds.flows.compare.flow import _compare
+from twothirds.flows.compare.preparation import prepare_comparison
+from twothirds.flows.compare.settings import CompareSettings
+from twothirds.flows.discover.flow import _discover
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.forecast import forecast_enrichment
+from twothirds.flows.enrich.rediscover import rediscover_with
+from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.prefect_api.history import History
+from twothirds.models.oracle import ServerAway
+from twothirds.reports.enrichment import ContractViolated
+from twothirds.sources import DatasetError
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.cli.errors import explain
-from flows.cli.store_check import check
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich import summary as written_summary
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import EnrichSummary
-from models.oracle import AnswersUnusable, OracleLost
-from store import Store
 from tests.support.fake_openai import LABELS, FakeOpenAI
+from twothirds.flows.cli.errors import explain
+from twothirds.flows.cli.store_check import check
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich import summary as written_summary
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.enrich.summary import EnrichSummary
+from twothirds.models.oracle import AnswersUnusable, OracleLost
+from twothirds.store import Store
 
 FEATURES = "cat: It mentions a cat.; dog: It mentions a dog."
 

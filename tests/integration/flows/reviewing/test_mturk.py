@@ -11,18 +11,27 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from discovery.questions import Kind
-from flows.errors import UsageError
-from flows.reviewing.mturk import PRODUCTION, HitTerms, Plan, claim_names, collect, plan_tasks, post_planned, publish
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.oracle import AnswersPending, Compare, Feature, Label, Question
-from models.people.human import HumanOracle
-from store import Store
-from store.review.leases import LeaseTerms
-from store.review.mturk import Hit, unconfirmed
 from tests.integration.conftest import Clock
 from tests.support.made import texts
+from twothirds.discovery.questions import Kind
+from twothirds.flows.errors import UsageError
+from twothirds.flows.reviewing.mturk import (
+    PRODUCTION,
+    HitTerms,
+    Plan,
+    claim_names,
+    collect,
+    plan_tasks,
+    post_planned,
+    publish,
+)
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import AnswersPending, Compare, Feature, Label, Question
+from twothirds.models.people.human import HumanOracle
+from twothirds.store import Store
+from twothirds.store.review.leases import LeaseTerms
+from twothirds.store.review.mturk import Hit, unconfirmed
 
 ADDRESS = "https://review.example.org"
 HIT, WHEN = "3HIT", datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,11 +7,6 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from flows.errors import UsageError
-from flows.reviewing import mturk
-from flows.reviewing.mturk import collect, post_planned, publish
-from store import Store
-from store.review.leases import LeaseTerms
 from tests.integration.flows.reviewing.test_mturk import (
     ADDRESS,
     BOUND,
@@ -26,6 +21,11 @@ from tests.integration.flows.reviewing.test_mturk import (
 )
 from tests.integration.store.test_machine import an_owner_that_is_dead
 from tests.support.store_steps import claim
+from twothirds.flows.errors import UsageError
+from twothirds.flows.reviewing import mturk
+from twothirds.flows.reviewing.mturk import collect, post_planned, publish
+from twothirds.store import Store
+from twothirds.store.review.leases import LeaseTerms
 
 __all__ = ["turk"]
 Turk = tuple[Any, Stubber]

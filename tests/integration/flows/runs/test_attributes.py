@@ -8,20 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from flows.errors import UsageError
-from flows.runs import CurationRequest, attributes, curate, export
-from models.oracle import AnswersPending, BudgetExhausted
-from reports.curation import read_log
-from reports.finished_run import Run
-from sources.load import load_dataset
-from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.killed import AFTER_ANSWERS, AT_CHANGE, kill_flows
 from tests.support.people import TruthfulPerson
 from tests.support.postgres import PostgresServer
 from tests.support.valued_worlds import HAIR, TOP, ValuedWorld
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.errors import UsageError
+from twothirds.flows.runs import CurationRequest, attributes, curate, export
+from twothirds.models.oracle import AnswersPending, BudgetExhausted
+from twothirds.reports.curation import read_log
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 ENOUGH = 0.95
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from reports.curation.log import effective, plan_change, read_log, record_change, undo
-from reports.finished_run import Run
-from reports.run.files import RunError
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.reports.curation.log import effective, plan_change, read_log, record_change, undo
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.files import RunError
 
 IDS = [f"e{number}" for number in range(25)]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.__main__ import main
-from reports.finished_run import Run
-from sources.printable import printable
 from tests.support.run_folders import make_run
+from twothirds.flows.cli.app import main
+from twothirds.reports.finished_run import Run
+from twothirds.sources.printable import printable
 
 COMMANDS = (
     ["tree"],

@@ -10,14 +10,14 @@ from uuid import uuid4
 import pandas as pd
 import pytest
 
-from flows.__main__ import main
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.runs import export
-from flows.runs.curate import CurationRequest, curate
-from reports.finished_run import Run
 from tests.support.growing_worlds import World, night, table
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.runs import export
+from twothirds.flows.runs.curate import CurationRequest, curate
+from twothirds.reports.finished_run import Run
 
 ORACLE = "simulated:salience?flip=0.15&price=0.001"
 

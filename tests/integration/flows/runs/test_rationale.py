@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-from flows.__main__ import main
-from flows.api import estimate, rationale
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.runs import RationaleRequest, ask_why, correct_labels, forecast_reasons
-from flows.runs.rationale import chosen_cells
-from models import BudgetExhausted
-from reports import Run
-from reports.run import read_reasons
-from sources.load import load_dataset
-from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.fake_openai.mind import Shown
 from tests.support.people import TruthfulPerson
 from tests.support.run_folders import make_run
 from tests.support.valued_worlds import ValuedWorld
+from twothirds.flows.api import estimate, rationale
+from twothirds.flows.cli.app import main
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.runs import RationaleRequest, ask_why, correct_labels, forecast_reasons
+from twothirds.flows.runs.rationale import chosen_cells
+from twothirds.models import BudgetExhausted
+from twothirds.reports import Run
+from twothirds.reports.run import read_reasons
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
 Printed = pytest.CaptureFixture[str]
 

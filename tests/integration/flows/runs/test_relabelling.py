@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from flows.cli.store_check import check
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.runs.curate import CurationRequest, curate
-from reports.finished_run import Run
-from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.growing_worlds import TRAITS, World
+from twothirds.flows.cli.store_check import check
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.runs.curate import CurationRequest, curate
+from twothirds.reports.finished_run import Run
+from twothirds.store import Store
 
 MIXTURES: dict[str, dict[str, Any]] = {
     "alone": {},

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from discovery.questions import Kind
-from models.contrastive.embeddings import Embedder
-from models.contrastive.oracle import ContrastiveOracle
-from models.local.files import find_model
-from models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
-from sources.dataset import Example, picture_at
+from twothirds.discovery.questions import Kind
+from twothirds.models.contrastive.embeddings import Embedder
+from twothirds.models.contrastive.oracle import ContrastiveOracle
+from twothirds.models.local.files import find_model
+from twothirds.models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
+from twothirds.sources.dataset import Example, picture_at
 
 WORDS = ["red", "green", "blue", "square", "round thing", "stripes", "a dog", "two cats", "snow", "night"]
 

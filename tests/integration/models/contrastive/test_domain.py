@@ -10,16 +10,16 @@ from PIL import Image
 
 from benchmarks.faces_model.evaluate import as_examples
 from benchmarks.faces_model.face import held_out_faces
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.enrich.flow import enrich_with
-from flows.enrich.settings import EnrichSettings
-from models.contrastive import ContrastiveOracle
-from models.contrastive.domain import Domain
-from models.oracle import Unlike, unlike
-from reports import Run
-from sources import load_dataset
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models.contrastive import ContrastiveOracle
+from twothirds.models.contrastive.domain import Domain
+from twothirds.models.oracle import Unlike, unlike
+from twothirds.reports import Run
+from twothirds.sources import load_dataset
 
 ROOT = Path(__file__).parents[4]
 FACES, FLAGS = (str(ROOT / "datasets" / name) for name in ("faces", "flags"))

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from discovery.questions import Kind
-from flows.oracles import build_oracle
-from flows.settings import Environment
-from models.contrastive.onnx_tower import DEVIATION, TowerEmbedder, find_tower, prepared
-from models.contrastive.oracle import ContrastiveOracle
-from models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
-from models.predicted import embedder_of
-from sources import load_dataset
-from sources.dataset import Example, picture_at
 from tests.support.tiny_tower import colour_vectors, write_tower
+from twothirds.discovery.questions import Kind
+from twothirds.flows.oracles import build_oracle
+from twothirds.flows.settings import Environment
+from twothirds.models.contrastive.onnx_tower import DEVIATION, TowerEmbedder, find_tower, prepared
+from twothirds.models.contrastive.oracle import ContrastiveOracle
+from twothirds.models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
+from twothirds.models.predicted import embedder_of
+from twothirds.sources import load_dataset
+from twothirds.sources.dataset import Example, picture_at
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230), "yellow": (240, 230, 10)}
 OTHERS = ("black", "amber")

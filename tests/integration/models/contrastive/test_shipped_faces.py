@@ -13,17 +13,17 @@ from benchmarks.faces_model.evaluate import evaluate, held_out_paraphrases
 from benchmarks.faces_model.face import choosing_faces, held_out_faces, shipped_faces, training_faces
 from benchmarks.faces_model.train import words_of
 from benchmarks.faces_model.truth import ATTRIBUTES
-from discovery.metrics import interesting_and_distinct, matches_with_truth
-from discovery.questions import Kind, Labels
-from discovery.strategies import make_strategy
-from models.contrastive.embeddings import Embedder
-from models.contrastive.oracle import SHIPPED, ContrastiveOracle
-from models.contrastive.vocabulary import read
-from models.local.files import find_model
-from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
-from models.voting import Panel
-from sources.dataset import Example
-from sources.load import load_dataset
+from twothirds.discovery.metrics import interesting_and_distinct, matches_with_truth
+from twothirds.discovery.questions import Kind, Labels
+from twothirds.discovery.strategies import make_strategy
+from twothirds.models.contrastive.embeddings import Embedder
+from twothirds.models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from twothirds.models.contrastive.vocabulary import read
+from twothirds.models.local.files import find_model
+from twothirds.models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
+from twothirds.models.voting import Panel
+from twothirds.sources.dataset import Example
+from twothirds.sources.load import load_dataset
 
 DATASET = SHIPPED.parents[1] / "datasets" / "faces"
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from models.local.chat_model import ChatModel, EachTextOnce, Prompt
-from models.local.files import find_model
-from models.local.yes_no import YesNoReader
-from models.oracle import Feature, Label
-from models.prompting.labels import label_form
-from sources.dataset import Example, picture_at
 from tests.support.tiny_models import save_tiny_llava
+from twothirds.models.local.chat_model import ChatModel, EachTextOnce, Prompt
+from twothirds.models.local.files import find_model
+from twothirds.models.local.yes_no import YesNoReader
+from twothirds.models.oracle import Feature, Label
+from twothirds.models.prompting.labels import label_form
+from twothirds.sources.dataset import Example, picture_at
 
 
 @pytest.fixture(scope="module")

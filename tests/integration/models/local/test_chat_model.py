@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from models.local.chat_model import ChatModel, device_and_dtype
-from models.local.files import find_model
-from models.prompting.prompts import ImagePart, Message
-from sources.dataset import picture_at
 from tests.support.tiny_models import CHAT_TEMPLATE, save_tiny_instruct, save_tiny_llava
+from twothirds.models.local.chat_model import ChatModel, device_and_dtype
+from twothirds.models.local.files import find_model
+from twothirds.models.prompting.prompts import ImagePart, Message
+from twothirds.sources.dataset import picture_at
 
 RULES = Message("system", ("Look closely.",))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from discovery.questions import Kind
-from models.local.oracle import LocalVlmConfig, LocalVlmOracle
-from models.oracle import Answer, Compare, Feature, Label, OracleError, OracleUnavailable, Question, Verdict
-from sources.dataset import Example, picture_at
 from tests.support.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava
+from twothirds.discovery.questions import Kind
+from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
+from twothirds.models.oracle import Answer, Compare, Feature, Label, OracleError, OracleUnavailable, Question, Verdict
+from twothirds.sources.dataset import Example, picture_at
 
 HAT = Feature("hat", "There is a hat.")
 
@@ -151,7 +151,7 @@ def test_a_picture_that_is_gone_ends_the_run_and_is_not_recorded(llava: Path, tm
 def test_a_batch_too_large_for_the_memory_is_halved(instruct: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from models.local.yes_no import YesNoReader
+    from twothirds.models.local.yes_no import YesNoReader
 
     read, sizes = YesNoReader.read, []
 

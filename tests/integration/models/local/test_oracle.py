@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from discovery.questions import Kind
-from models.local.oracle import LocalVlmConfig, LocalVlmOracle
-from models.oracle import Answer, Compare, Feature, Label, Question, Verdict
-from models.prompting.labels import label_form
-from sources.dataset import Example, picture_at
 from tests.support.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava, save_tiny_mamba
+from twothirds.discovery.questions import Kind
+from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
+from twothirds.models.oracle import Answer, Compare, Feature, Label, Question, Verdict
+from twothirds.models.prompting.labels import label_form
+from twothirds.sources.dataset import Example, picture_at
 
 RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
 FEATURES = (

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from discovery.questions import Kind
-from models.local.chat_model import ChatModel
-from models.local.files import find_model
-from models.oracle import Compare, Feature, Label
-from models.prompting.comparisons import compare_messages
-from models.prompting.labels import label_form
-from models.prompting.prompts import Message, repair_messages
-from sources.dataset import Example, picture_at
 from tests.support.tiny_models import save_tiny_instruct, save_tiny_llava
+from twothirds.discovery.questions import Kind
+from twothirds.models.local.chat_model import ChatModel
+from twothirds.models.local.files import find_model
+from twothirds.models.oracle import Compare, Feature, Label
+from twothirds.models.prompting.comparisons import compare_messages
+from twothirds.models.prompting.labels import label_form
+from twothirds.models.prompting.prompts import Message, repair_messages
+from twothirds.sources.dataset import Example, picture_at
 
 ADDED = ["[gMASK]", "§system§", "＜turn＞", "BOS_TOKEN", "<|im_start|>"]
 ROLES = ["<pad>", "</s>", "<image>", "<|system|>", "<|user|>", "<|assistant|>"]

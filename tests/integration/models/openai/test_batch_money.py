@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from models.cached import PaidBatch
-from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable, Overcharged
-from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
-from store import Store
-from store.requests import end_open_requests
 from tests.integration.conftest import Clock
 from tests.integration.models.openai.test_small_budgets import PRICE, Bench
 from tests.support.fake_openai import BATCHES, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from tests.support.made import crowd_of, random_truth
+from twothirds.models.cached import PaidBatch
+from twothirds.models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable, Overcharged
+from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
+from twothirds.store import Store
+from twothirds.store.requests import end_open_requests
 
 QUESTIONS = labels(WORDS, texts(16))
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from discovery.questions import Kind
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
-from models.prices import Price
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, text_example, texts, wrong
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
+from twothirds.models.prices import Price
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 KEY = "sk-marked-secret"

@@ -12,14 +12,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from discovery.questions import Kind
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import (
     BATCHES,
     COMPARISONS,
@@ -36,6 +28,14 @@ from tests.support.fake_openai import (
     FakeOpenAI,
 )
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from twothirds.discovery.questions import Kind
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES = texts(16)

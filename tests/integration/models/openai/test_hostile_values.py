@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from discovery.questions import Kind
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer, Compare, OracleError, Question
-from models.prices import Price
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts
 from tests.support.fake_openai.wire import Request, Response
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Answer, Compare, OracleError, Question
+from twothirds.models.prices import Price
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES = texts(4)

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from models.openai import batch, client
-from models.openai.client import RetriesExhausted
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import OracleUnavailable
-from models.prices import Price
 from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, FILES, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from tests.support.fake_openai.wire import Request, Response
+from twothirds.models.openai import batch, client
+from twothirds.models.openai.client import RetriesExhausted
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import OracleUnavailable
+from twothirds.models.prices import Price
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 QUESTIONS = labels(["cat"], texts(4))

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from discovery.questions import Kind
-from flows.cli.store_check import check
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import BudgetExhausted, Compare, OracleUnavailable, Question, Verdict
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
+from twothirds.discovery.questions import Kind
+from twothirds.flows.cli.store_check import check
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import BudgetExhausted, Compare, OracleUnavailable, Question, Verdict
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES = texts(12)

@@ -10,11 +10,11 @@ from decimal import Decimal
 import pytest
 from pydantic import SecretStr
 
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import OracleError
-from models.prices import Price, UnknownPrice
 from tests.support.fake_openai import Abilities, FakeOpenAI
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import OracleError
+from twothirds.models.prices import Price, UnknownPrice
 
 KEY = "sk-marked-secret"
 CONFIG = OpenAIConfig(
@@ -80,8 +80,8 @@ def test_a_closed_oracle_leaves_no_thread_behind() -> None:
 def test_an_oracle_that_nobody_closes_ends_with_the_program_and_without_a_word() -> None:
     program = """
 from tests.support.fake_openai import FakeOpenAI
-from models.openai.oracle import OpenAIOracle
-from models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.config import OpenAIConfig
 with FakeOpenAI() as server:
     oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url))
     oracle.connect()
@@ -92,6 +92,8 @@ with FakeOpenAI() as server:
 
 
 def test_the_sdk_is_not_imported_until_it_is_used() -> None:
-    program = "import models.openai.oracle, sys; print('openai' in sys.modules, 'genai_prices' in sys.modules)"
+    program = (
+        "import twothirds.models.openai.oracle, sys; print('openai' in sys.modules, 'genai_prices' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "False False"

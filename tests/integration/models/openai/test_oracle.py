@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from discovery.questions import Kind
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Remembered
-from models.oracle import Answer, Compare, Label, OracleError, OracleUnavailable, Question, Verdict, connect
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.probe import Remembered
+from twothirds.models.oracle import Answer, Compare, Label, OracleError, OracleUnavailable, Question, Verdict, connect
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 KEY = "sk-marked-secret"

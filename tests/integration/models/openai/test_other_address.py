@@ -6,15 +6,15 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Answer
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Answer
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 QUESTIONS = labels(["cat"], texts(8))

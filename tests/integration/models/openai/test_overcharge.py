@@ -8,16 +8,16 @@ from decimal import Decimal
 import pytest
 from pydantic import SecretStr
 
-from flows.cli.store_check import check
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import BudgetExhausted, Overcharged
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, text_example, wrong
+from twothirds.flows.cli.store_check import check
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import BudgetExhausted, Overcharged
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 IN_FLIGHT = 16

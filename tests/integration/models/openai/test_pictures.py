@@ -13,17 +13,17 @@ import pytest
 from PIL import Image
 from pydantic import SecretStr
 
-from discovery.questions import Kind
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
-from models.prompting.pictures import ImageUrls, data_url, frames_of
-from sources.dataset import Example, picture_at
-from sources.errors import DatasetError
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import labels, picture_example
 from tests.support.fake_openai.mind import COLOURS
 from tests.support.made import write_film
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
+from twothirds.models.prompting.pictures import ImageUrls, data_url, frames_of
+from twothirds.sources.dataset import Example, picture_at
+from twothirds.sources.errors import DatasetError
 
 Build = Callable[..., OpenAIOracle]
 

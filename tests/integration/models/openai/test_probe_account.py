@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from flows.cli.store_check import check
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import BudgetExhausted, OracleUnavailable
-from models.prices import Price
-from store import PROBE, Store, new_owner
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, texts
 from tests.support.store_steps import granted, reply, send
 from tests.support.stored_answers import every_request
+from twothirds.flows.cli.store_check import check
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import BudgetExhausted, OracleUnavailable
+from twothirds.models.prices import Price
+from twothirds.store import PROBE, Store, new_owner
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 PROBE_MOST = 1_350  # micro-dollars of one request: 1,000 tokens in and 2,000 out

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Abilities as Known
-from models.openai.probe import Remembered, probe_key
-from models.oracle import OracleUnavailable
-from models.prices import Price
-from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, texts
 from tests.support.fake_openai.wire import Request, Response
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.probe import Abilities as Known
+from twothirds.models.openai.probe import Remembered, probe_key
+from twothirds.models.oracle import OracleUnavailable
+from twothirds.models.prices import Price
+from twothirds.store import Store
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 PASSING = ["429", "429 for an hour", "no quota", "500", "503", "hang", "cut", "silence", "malformed", "not JSON"]

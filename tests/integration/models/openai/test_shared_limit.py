@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from models.openai.client import SharedLimit
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.prices import Price
-from store import Rate, Store
-from store.connection import sqlite_library
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from twothirds.models.openai.client import SharedLimit
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.prices import Price
+from twothirds.store import Rate, Store
+from twothirds.store.connection import sqlite_library
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 

@@ -14,22 +14,22 @@ import pytest
 from PIL import Image
 from pydantic import SecretStr
 
-from discovery.questions import Kind
-from models.openai.bounds import Bounds
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.openai.probe import Abilities
-from models.oracle import Compare, Feature, Label, OracleError, Verdict
-from models.prices import parse_price
-from models.prompting.pictures import data_url
-from models.prompting.prompts import SheetPart
-from models.prompting.sheets import SMALLEST, drawn, size_of, tokens_of
-from sources import Dataset, load_dataset
-from sources.dataset import Example, picture_at
 from tests.support.fake_openai import CHAT, Failings, LifelikeServer
 from tests.support.fake_openai.lifelike import _signature
 from tests.support.fake_openai.sheets import pictures_of
 from tests.support.fake_openai.tokens import picture_tokens
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import Compare, Feature, Label, OracleError, Verdict
+from twothirds.models.prices import parse_price
+from twothirds.models.prompting.pictures import data_url
+from twothirds.models.prompting.prompts import SheetPart
+from twothirds.models.prompting.sheets import SMALLEST, drawn, size_of, tokens_of
+from twothirds.sources import Dataset, load_dataset
+from twothirds.sources.dataset import Example, picture_at
 
 PRICE = parse_price("0.15,0.60,0.075")
 ABILITIES = Abilities(format="json_schema")

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.openai import pace
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import Label
-from models.prices import parse_price
-from store import Store
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai import pace
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import Label
+from twothirds.models.prices import parse_price
+from twothirds.store import Store
 
 SLOW = Abilities(tokens_per_second=300.0, slots=2, unsupported=("logprobs",))  # else labels go one by one
 QUESTIONS = labels(WORDS, texts(12))

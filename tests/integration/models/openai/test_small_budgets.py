@@ -14,13 +14,18 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from discovery import Kind
-from flows.cli.store_check import check
-from models.cached import CachedOracle, PaidBatch
-from models.ledger import RunLedger
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import OpenAIOracle
-from models.oracle import (
+from tests.integration.conftest import Clock
+from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
+from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
+from tests.support.made import crowd_of, random_truth
+from tests.support.slow import slow
+from twothirds.discovery import Kind
+from twothirds.flows.cli.store_check import check
+from twothirds.models.cached import CachedOracle, PaidBatch
+from twothirds.models.ledger import RunLedger
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -32,16 +37,11 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
-from models.prices import Price
-from sources import Dataset, load_dataset
-from store import Store
-from store.requests import end_open_requests
-from tests.integration.conftest import Clock
-from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
-from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
-from tests.support.made import crowd_of, random_truth
-from tests.support.slow import slow
+from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
+from twothirds.models.prices import Price
+from twothirds.sources import Dataset, load_dataset
+from twothirds.store import Store
+from twothirds.store.requests import end_open_requests
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 NO_FAULTS = Failings(prose=0.0, too_many=0.0, broken=0.0, slow=0.0)

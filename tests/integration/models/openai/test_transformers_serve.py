@@ -72,7 +72,7 @@ def test_a_whole_discovery_with_pictures_costs_usage_times_price(served: str, mo
 
     def flows(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | home | {"OPENAI_API_KEY": "sk-marked-secret"}
-        command = [sys.executable, "-m", "flows", *arguments]
+        command = [sys.executable, "-m", "twothirds", *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
 
     done = flows("discover", str(pictures), *options)

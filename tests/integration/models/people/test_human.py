@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from discovery.questions import Kind
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.oracles import build_oracle
-from flows.reviewing import suspension as waiting
-from flows.settings import Environment
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.oracle import (
+from tests.integration.conftest import Clock
+from tests.support.made import texts
+from tests.support.people import TruthfulPerson, at_work
+from twothirds.discovery.questions import Kind
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.oracles import build_oracle
+from twothirds.flows.reviewing import suspension as waiting
+from twothirds.flows.settings import Environment
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -26,13 +29,10 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from models.people.human import HumanOracle, HumanTerms
-from sources.load import load_dataset
-from store import Store
-from store.review.leases import LeaseTerms
-from tests.integration.conftest import Clock
-from tests.support.made import texts
-from tests.support.people import TruthfulPerson, at_work
+from twothirds.models.people.human import HumanOracle, HumanTerms
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
+from twothirds.store.review.leases import LeaseTerms
 
 BEARD = Feature("beard", "hair on the chin")
 TRIPLE = Compare(Kind.TWO_OF_THREE, texts(3))
@@ -60,7 +60,7 @@ def test_what_is_unknown_waits_in_the_queue_and_what_is_answered_comes_out(store
     oracle = HumanOracle(store.queue)
     answers, pending = asked(oracle, votes(17, 3))
     assert answers == []
-    assert str(pending) == "17 questions wait for 3 votes each: run `python -m flows review`"
+    assert str(pending) == "17 questions wait for 3 votes each: run `twothirds review`"
     assert pending is not None
     assert len(pending.items) == 17
     ann = store.queue.people.add("ann").id

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discovery.questions import Kind
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from models.ledger import RunLedger
-from models.oracle import (
+from tests.support.made import texts
+from tests.support.people import TruthfulPerson
+from twothirds.discovery.questions import Kind
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     Compare,
@@ -25,12 +27,10 @@ from models.oracle import (
     Verdict,
     connect,
 )
-from models.people.human import WaitingOracle
-from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
-from models.voting import Panel
-from store import Store
-from tests.support.made import texts
-from tests.support.people import TruthfulPerson
+from twothirds.models.people.human import WaitingOracle
+from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
+from twothirds.models.voting import Panel
+from twothirds.store import Store
 
 BEARD = Feature("beard")
 EXAMPLES = texts(8)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label, OracleError, Question, Verdict
-from models.people.recorded_votes import RecordedVotes
 from tests.support.made import texts
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label, OracleError, Question, Verdict
+from twothirds.models.people.recorded_votes import RecordedVotes
 
 TABLE = """example,feature,worker,label
 e0,hat,ann,1

@@ -17,14 +17,14 @@ import pytest
 from PIL import Image, ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from models.prompting.pictures import ImageUrls, most_frames
-from reports.page.browser_data import thumbnails
-from sources.dataset import Dataset, Example, picture_at
-from sources.load import load_dataset
-from sources.pictures.images import open_image
-from sources.printable import printable
-from studio.review.media import BrowserPictures
 from tests.support.tiny_models import save_tiny_llava
+from twothirds.models.prompting.pictures import ImageUrls, most_frames
+from twothirds.reports.page.browser_data import thumbnails
+from twothirds.sources.dataset import Dataset, Example, picture_at
+from twothirds.sources.load import load_dataset
+from twothirds.sources.pictures.images import open_image
+from twothirds.sources.printable import printable
+from twothirds.studio.review.media import BrowserPictures
 
 SCRIPT = b"<script>alert('marked')</script>"
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert("marked")</script></svg>'
@@ -251,10 +251,10 @@ def test_what_is_no_picture_any_more_is_shown_as_none(tmp_path: Path) -> None:
 
 
 def test_a_local_model_is_given_pixels_of_every_good_picture(corpus: Dataset, tmp_path: Path) -> None:
-    from models.local.chat_model import ChatModel
-    from models.local.files import find_model
-    from models.oracle import Feature, Label
-    from models.prompting.labels import label_form
+    from twothirds.models.local.chat_model import ChatModel
+    from twothirds.models.local.files import find_model
+    from twothirds.models.oracle import Feature, Label
+    from twothirds.models.prompting.labels import label_form
 
     save_tiny_llava(tmp_path)
     model = ChatModel(find_model(str(tmp_path), None), device="cpu", dtype="float32", longest_side=64)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.enrichment.table_file import read_table
-from reports.enrichment.table_versions import ListedTable, column_figures, nights_of
-from reports.run.files import RunError
 from tests.support.growing_worlds import World, night
+from twothirds.reports.enrichment.table_file import read_table
+from twothirds.reports.enrichment.table_versions import ListedTable, column_figures, nights_of
+from twothirds.reports.run.files import RunError
 
 
 def test_columns_and_nights_are_what_the_table_holds(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reports.export.formats import export_run
-from reports.finished_run import Run
-from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.reports.export.formats import export_run
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
 
 
 def said_in_environment(folder: Path, package: str, script: str, *arguments: str) -> str:

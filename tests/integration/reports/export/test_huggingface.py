@@ -14,11 +14,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from reports.curation.log import plan_change, record_change
-from reports.export.formats import export_run
-from reports.finished_run import Run
-from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.reports.curation.log import plan_change, record_change
+from twothirds.reports.export.formats import export_run
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
 
 ROOT = Path(__file__).parents[4]
 FACES = str(ROOT / "datasets" / "faces")

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from reports.export.formats import FORMATS, export_run
-from reports.finished_run import Run
-from reports.run import RunError
-from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix
+from twothirds.reports.export.formats import FORMATS, export_run
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import RunError
+from twothirds.sources.load import load_dataset
 
 COUNT = 30
 

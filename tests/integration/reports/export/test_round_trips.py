@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from reports.curation.log import plan_change, record_change
-from reports.export.formats import FORMATS, NEED_IMAGES, export_run
-from reports.finished_run import Run
-from reports.run.files import RunError
-from reports.run.folder import STARTS_A_FORMULA, restored
-from sources.load import load_dataset
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
+from twothirds.reports.curation.log import plan_change, record_change
+from twothirds.reports.export.formats import FORMATS, NEED_IMAGES, export_run
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.files import RunError
+from twothirds.reports.run.folder import STARTS_A_FORMULA, restored
+from twothirds.sources.load import load_dataset
 
 FILE_NAMES = [name.replace("/", "")[:200] + ".png" for name in HOSTILE]
 

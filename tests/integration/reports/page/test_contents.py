@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reports.export.formats import export_run
-from reports.finished_run import Run
-from reports.run.summary import SkippedExample
-from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix, unanswered
+from twothirds.reports.export.formats import export_run
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.summary import SkippedExample
+from twothirds.sources.load import load_dataset
 
 IDS = [f"t{number}" for number in range(30)]
 

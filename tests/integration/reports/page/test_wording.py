@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reports.compare.exports import write_comparison
 from tests.support.comparisons import compared, feature_list, make_world, prepared
 from tests.support.run_folders import make_run
+from twothirds.reports.compare.exports import write_comparison
 
 IDS = [f"t{number}" for number in range(8)]
 BROKEN = re.compile(r"\d %")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.run.files import RunError, replace_file, replaced_folder
+from twothirds.reports.run.files import RunError, replace_file, replaced_folder
 
 ROOT = Path(__file__).parents[4]
 WRITER = """
 import sys, time
 from pathlib import Path
-from reports.run.files import replace_file
+from twothirds.reports.run.files import replace_file
 
 def write(file):
     file.write("half of ")
@@ -32,7 +32,7 @@ replace_file(Path(sys.argv[1]), write)
 BUILDER = """
 import sys
 from pathlib import Path
-from reports.run.files import replaced_folder
+from twothirds.reports.run.files import replaced_folder
 
 with replaced_folder(Path(sys.argv[1])) as building:
     (building / "README.md").write_text('tags: ["twothirds"]')

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from store import Store
-from store.review import Queue
-from store.review.items import ReviewQuestion
-from store.review.leases import LeaseTerms
 from tests.integration.conftest import Clock
+from twothirds.store import Store
+from twothirds.store.review import Queue
+from twothirds.store.review.items import ReviewQuestion
+from twothirds.store.review.leases import LeaseTerms
 
 YES, NO = {"verdict": "yes"}, {"verdict": "no"}
 NAMED = {"verdict": "feature", "name": "odd", "definition": "", "shown": [0, 1]}

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from store import Store, StoreError, text_key
-from store.review import Queue
-from store.review.items import ReviewQuestion, items
-from store.review.leases import LeasedQuestion, LeaseTerms
 from tests.integration.conftest import Clock
 from tests.support.store_steps import SCOPE, begin, pay
+from twothirds.store import Store, StoreError, text_key
+from twothirds.store.review import Queue
+from twothirds.store.review.items import ReviewQuestion, items
+from twothirds.store.review.leases import LeasedQuestion, LeaseTerms
 
 YES, NO = {"verdict": "yes"}, {"verdict": "no"}
 SMALL = LeaseTerms(page_size=3, lease_seconds=60)

@@ -9,13 +9,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from discovery.questions import Kind
-from flows.reviewing.page import PageSettings, invite, make_app
-from models.oracle import AnswersPending, Compare, Feature, Label
-from models.people.human import HumanOracle
-from store import Store
 from tests.support.any_request import send_anything
 from tests.support.made import texts
+from twothirds.discovery.questions import Kind
+from twothirds.flows.reviewing.page import PageSettings, invite, make_app
+from twothirds.models.oracle import AnswersPending, Compare, Feature, Label
+from twothirds.models.people.human import HumanOracle
+from twothirds.store import Store
 
 FIELDS = ("csrf", "lease", "has", "unsure", "shown", "name", "definition", "nothing", "reason")
 

@@ -15,16 +15,16 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from discovery.questions import Kind
-from flows.__main__ import main
-from flows.reviewing.page import PageSettings, invite, is_running, link_of, make_app, serve
-from models.oracle import AnswersPending, Compare, Feature, Label
-from models.people.human import HumanOracle
-from sources.load import load_dataset
-from store import Store
-from studio.review.access import LINK, SECRET, Signer
 from tests.integration.conftest import Clock
 from tests.support.review_site import Site, Visitor, running_site
+from twothirds.discovery.questions import Kind
+from twothirds.flows.cli.app import main
+from twothirds.flows.reviewing.page import PageSettings, invite, is_running, link_of, make_app, serve
+from twothirds.models.oracle import AnswersPending, Compare, Feature, Label
+from twothirds.models.people.human import HumanOracle
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
+from twothirds.studio.review.access import LINK, SECRET, Signer
 
 ROLES = ("nobody", "reviewer", "admin", "revoked", "expired")
 FACE = next(iter(load_dataset("datasets/faces").examples)).digest
@@ -291,7 +291,7 @@ def test_inviting_knows_where_the_page_runs_and_whether_it_does(
         assert everywhere.address == f"http://{socket.gethostname()}:{everywhere.port}", "what a browser can open"
         assert main(["review", "invite", "Ann", *store_of]) == 0
         assert "the page is not running" in capsys.readouterr().err
-        monkeypatch.setattr("flows.reviewing.page._assert_free", lambda _settings: None)
+        monkeypatch.setattr("twothirds.flows.reviewing.page._assert_free", lambda _settings: None)
         monkeypatch.setattr("uvicorn.run", lambda *_arguments, **_options: None)
         serve(store, everywhere)
         assert is_running(store)

@@ -15,9 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.errors import UsageError
-from flows.reviewing import page as review_page
 from tests.support.review_site import free_port, wait_for_page
+from twothirds.flows.errors import UsageError
+from twothirds.flows.reviewing import page as review_page
 
 ROOT = Path(__file__).parents[4]
 HEAD_SECONDS, BODY_SECONDS = 1.0, 2.0
@@ -27,13 +27,13 @@ SERVING = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]),) * 2)
 try:
-    from flows.reviewing import connections
+    from twothirds.flows.reviewing import connections
     connections.HEAD_SECONDS, connections.BODY_SECONDS, connections.STALL_SECONDS = map(float, sys.argv[4:])
     connections.TICK_SECONDS = 0.1
 except ImportError:
     pass
-from flows.reviewing import page
-from store import Store
+from twothirds.flows.reviewing import page
+from twothirds.store import Store
 page.serve(Store.open(sys.argv[1]), page.PageSettings(port=int(sys.argv[2])))
 """
 
@@ -156,7 +156,7 @@ def test_more_connections_than_files_keep_nobody_out_and_the_log_short(tmp_path:
 
 
 def test_a_page_that_may_open_too_few_files_says_so() -> None:
-    from flows.reviewing.connections import bounded_protocol
+    from twothirds.flows.reviewing.connections import bounded_protocol
 
     with pytest.raises(UsageError, match="only 64 files may be open, too few to serve the page: raise it with ulimit"):
         bounded_protocol(64)
@@ -164,7 +164,7 @@ def test_a_page_that_may_open_too_few_files_says_so() -> None:
 
 def test_the_log_takes_a_few_lines_of_a_kind_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("flows.reviewing.page.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("twothirds.flows.reviewing.page.time.monotonic", lambda: now[0])
     few = review_page.FewOfAKind()
 
     def logged(message: str, *arguments: object, error: BaseException | None = None) -> str | None:

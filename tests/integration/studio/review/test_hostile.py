@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label
-from sources.dataset import Example
-from store import Store
-from studio.review.security_headers import MAX_BODY_BYTES
 from tests.support.review_site import Site
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label
+from twothirds.sources.dataset import Example
+from twothirds.store import Store
+from twothirds.studio.review.security_headers import MAX_BODY_BYTES
 
 SCRIPT = "<script>alert(1)</script>"
 QUOTES = "\"'><img src=x onerror=alert(1)>"
@@ -204,7 +204,7 @@ def test_text_that_databases_refuse_is_answered_all_the_same(site: Site) -> None
 def test_a_failure_of_the_server_is_a_plain_page(tmp_path: Path) -> None:
     from fastapi.testclient import TestClient
 
-    from flows.reviewing.page import PageSettings, invite, make_app
+    from twothirds.flows.reviewing.page import PageSettings, invite, make_app
 
     with Store.open(str(tmp_path / "s.sqlite")) as store:
         client = TestClient(

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from flows.reviewing.page import invite
-from models.oracle import AnswersPending, Feature, Label, Question
-from models.people.human import HumanOracle
-from store import Store
 from tests.support.made import texts
 from tests.support.review_crowd import Crowd
 from tests.support.review_site import free_port, start_page
+from twothirds.flows.reviewing.page import invite
+from twothirds.models.oracle import AnswersPending, Feature, Label, Question
+from twothirds.models.people.human import HumanOracle
+from twothirds.store import Store
 
 VOTES = 3
 

@@ -11,18 +11,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.cli.terminal import print_traceback
-from sources.printable import printable
 from tests.support.review_site import free_port
+from twothirds.flows.cli.terminal import print_traceback
+from twothirds.sources.printable import printable
 
 ROOT = Path(__file__).parents[4]
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 SHOWN = "\\x1b[2J\\x1b]0;owned\\x07\\u202e\\r"
 SERVING = """
 import sys
-from flows.reviewing import page as reviewing
-from studio.review.access import PUBLIC, for_role
-from store import Store
+from twothirds.flows.reviewing import page as reviewing
+from twothirds.studio.review.access import PUBLIC, for_role
+from twothirds.store import Store
 
 made = reviewing.make_app
 

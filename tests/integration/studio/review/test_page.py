@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from discovery.questions import Kind
-from flows.reviewing.page import add_checks, withdraw
-from models.oracle import AnswersPending, Compare, Exemplar, Feature, Label
-from models.people.human import HumanOracle, HumanTerms, check_of
-from sources.dataset import Dataset, Example, picture_at
-from sources.load import load_dataset
-from store import Store
-from store.review.leases import LeaseTerms
 from tests.support.made import texts, write_film
 from tests.support.review_site import Site, Visitor, running_site
+from twothirds.discovery.questions import Kind
+from twothirds.flows.reviewing.page import add_checks, withdraw
+from twothirds.models.oracle import AnswersPending, Compare, Exemplar, Feature, Label
+from twothirds.models.people.human import HumanOracle, HumanTerms, check_of
+from twothirds.sources.dataset import Dataset, Example, picture_at
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
+from twothirds.store.review.leases import LeaseTerms
 
 BEARD = Feature("beard", "hair on the chin")
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from discovery.questions import Kind
-from flows.reviewing.page import UNTOUCHED_SECONDS
-from models.oracle import Compare, Feature, Label
-from models.people.human import HumanOracle, HumanTerms
-from store import Store
 from tests.integration.conftest import Clock
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
+from twothirds.discovery.questions import Kind
+from twothirds.flows.reviewing.page import UNTOUCHED_SECONDS
+from twothirds.models.oracle import Compare, Feature, Label
+from twothirds.models.people.human import HumanOracle, HumanTerms
+from twothirds.store import Store
 
 BEARD = Feature("beard", "hair on the chin")
 TRIPLE = Compare(Kind.TWO_OF_THREE, texts(3))

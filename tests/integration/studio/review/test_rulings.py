@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from models.cached import CachedOracle
-from models.ledger import RunLedger
-from models.oracle import AnswersPending, Exemplar, Feature, Label, Question, Verdict
-from models.people.human import HumanOracle
-from store import Store
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
 from tests.support.store_steps import SCOPE, begin
+from twothirds.models.cached import CachedOracle
+from twothirds.models.ledger import RunLedger
+from twothirds.models.oracle import AnswersPending, Exemplar, Feature, Label, Question, Verdict
+from twothirds.models.people.human import HumanOracle
+from twothirds.store import Store
 
 SHOWN = texts(6)
 BEARD = Feature("beard", "hair on the chin", exemplars=(Exemplar(SHOWN[4], True), Exemplar(SHOWN[5], False)))

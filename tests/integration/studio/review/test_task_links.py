@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from models.oracle import AnswersPending, Feature, Label
-from models.people.human import HumanOracle
-from store import Store
-from store.review.leases import LeaseTerms
-from store.review.mturk import Hit
-from studio.review.access import SECRET, TASK, Signer
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
+from twothirds.models.oracle import AnswersPending, Feature, Label
+from twothirds.models.people.human import HumanOracle
+from twothirds.store import Store
+from twothirds.store.review.leases import LeaseTerms
+from twothirds.store.review.mturk import Hit
+from twothirds.studio.review.access import SECRET, TASK, Signer
 
 MARKET = "https://workersandbox.mturk.com"
 QUESTIONS, VOTES = 6, 2

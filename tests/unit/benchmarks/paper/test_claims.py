@@ -33,8 +33,8 @@ from benchmarks.paper.trees import (
     steiner_triples,
 )
 from benchmarks.worlds import binary_tree, independent_features, leafy_tree, left_right_world
-from discovery import Comparison, Kind, valid_columns
-from discovery.simulation import Matrix, RankedCrowd
+from twothirds.discovery import Comparison, Kind, valid_columns
+from twothirds.discovery.simulation import Matrix, RankedCrowd
 
 
 @pytest.mark.parametrize("n", [3, 9, 15, 27, 81])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.families.fit import NOT_ASKED, exclusive, fit, levels, open_rows, values_of
-from discovery.families.search import candidates, groups_by_words, supports
+from twothirds.discovery.families.fit import NOT_ASKED, exclusive, fit, levels, open_rows, values_of
+from twothirds.discovery.families.search import candidates, groups_by_words, supports
 
 Matrix = NDArray[np.int8]
 

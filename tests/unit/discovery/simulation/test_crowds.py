@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery import valid_columns
-from discovery.questions import UNKNOWN, Comparison, Kind
-from discovery.simulation.crowds import CROWDS, Matrix, make_crowd
+from twothirds.discovery import valid_columns
+from twothirds.discovery.questions import UNKNOWN, Comparison, Kind
+from twothirds.discovery.simulation.crowds import CROWDS, Matrix, make_crowd
 
 #            natural animal bird metal   red
 TAXONOMY = [

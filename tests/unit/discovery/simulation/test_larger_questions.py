@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.worlds import left_right_world
-from discovery.questions import Comparison, Kind
-from discovery.simulation.crowds import make_crowd
+from twothirds.discovery.questions import Comparison, Kind
+from twothirds.discovery.simulation.crowds import make_crowd
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1), (2, 1), (2, 3), (4, 2)])

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from discovery.statistics.agreement import (
+from tests.support.made_votes import annotated, joint, made_truth
+from tests.support.slow import slow
+from twothirds.discovery.statistics.agreement import (
     OF_PAIRS,
     OF_VOTES,
     Statistic,
@@ -28,9 +30,7 @@ from discovery.statistics.agreement import (
     raw_agreement,
     vote_columns,
 )
-from discovery.statistics.intervals import Estimate, Resamples, estimates
-from tests.support.made_votes import annotated, joint, made_truth
-from tests.support.slow import slow
+from twothirds.discovery.statistics.intervals import Estimate, Resamples, estimates
 
 LABELS = arrays(np.int8, 40, elements=st.sampled_from([-1, 0, 1]))
 VOTES = arrays(np.int8, (25, 4), elements=st.sampled_from([-1, 0, 1]))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.statistics.alt_test import EPSILON, alt_test
 from tests.support.made_votes import annotated, made_truth
+from twothirds.discovery.statistics.alt_test import EPSILON, alt_test
 
 
 def second_implementation(model: NDArray[np.int8], votes: NDArray[np.int8], epsilon: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.statistics import LEVELS, Promise, Shares, passes, sample_sizes
+from twothirds.discovery.statistics import LEVELS, Promise, Shares, passes, sample_sizes
 
 Floats = NDArray[np.float64]
 PROMISE = Promise(0.95)

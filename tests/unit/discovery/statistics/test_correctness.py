@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.statistics.agreement import (
+from tests.support.made_votes import annotated, made_truth
+from tests.support.slow import slow
+from twothirds.discovery.statistics.agreement import (
     BRIER,
     ERRORS_ALIKE,
     OF_CORRECTNESS,
@@ -12,9 +14,7 @@ from discovery.statistics.agreement import (
     error_columns,
     pair_columns,
 )
-from discovery.statistics.intervals import Resamples, estimates
-from tests.support.made_votes import annotated, made_truth
-from tests.support.slow import slow
+from twothirds.discovery.statistics.intervals import Resamples, estimates
 
 
 def test_correctness_agrees_with_scikit_learn() -> None:

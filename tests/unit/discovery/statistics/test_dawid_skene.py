@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.statistics.dawid_skene import dawid_skene, why_not
-from discovery.votes import majority_labels
 from tests.support.made_votes import annotated, made_truth
+from twothirds.discovery.statistics.dawid_skene import dawid_skene, why_not
+from twothirds.discovery.votes import majority_labels
 
 CROWD = [(0.9, 0.95), (0.85, 0.8), (0.7, 0.9), (0.6, 0.55), (0.8, 0.6)]
 SKILLED = [(0.95, 0.95), (0.9, 0.85), (0.85, 0.9), (0.9, 0.9)]

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discovery.statistics.escalation import (
+from twothirds.discovery.statistics.escalation import (
     Side,
     alone,
     chance_of_right,

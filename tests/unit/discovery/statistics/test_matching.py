@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from discovery.statistics.matching import Match, best_matches, distinct_selections, order_agreement
+from twothirds.discovery.statistics.matching import Match, best_matches, distinct_selections, order_agreement
 
 
 def test_the_assignment_is_the_best_of_all() -> None:

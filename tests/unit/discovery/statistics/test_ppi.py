@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.statistics.ppi import corrected_share
 from tests.support.made_votes import annotated, made_truth
+from twothirds.discovery.statistics.ppi import corrected_share
 
 
 def test_it_agrees_with_ppi_python() -> None:

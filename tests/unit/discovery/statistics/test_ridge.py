@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from discovery.statistics.ridge import STRENGTHS, fit_ridge
+from twothirds.discovery.statistics.ridge import STRENGTHS, fit_ridge
 
 
 def test_residuals_are_those_of_fits_that_leave_the_example_out() -> None:

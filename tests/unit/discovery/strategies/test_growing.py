@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import independent_features
-from discovery.questions import Comparison, Kind, Labels
-from discovery.simulation.crowds import make_crowd
-from discovery.strategies import make_strategy
-from discovery.strategies.growing import WIDEST, Growing
+from twothirds.discovery.questions import Comparison, Kind, Labels
+from twothirds.discovery.simulation.crowds import make_crowd
+from twothirds.discovery.strategies import make_strategy
+from twothirds.discovery.strategies.growing import WIDEST, Growing
 
 
 def growing(n: int = 40, **options: Any) -> Growing:

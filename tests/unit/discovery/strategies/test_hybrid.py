@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import World, independent_features, leafy_tree
-from discovery.questions import Kind
-from discovery.simulation.crowds import make_crowd
-from discovery.strategies import make_strategy
-from discovery.strategies.hybrid import AdaptiveHybrid
 from tests.support.noisy_labels import Labelling
+from twothirds.discovery.questions import Kind
+from twothirds.discovery.simulation.crowds import make_crowd
+from twothirds.discovery.strategies import make_strategy
+from twothirds.discovery.strategies.hybrid import AdaptiveHybrid
 
 CROWDS = ["generalist", "specifist", "homogeneous", "heterogeneous"]
 DELTA = 0.1

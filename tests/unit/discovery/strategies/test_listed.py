@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.questions import Comparison, Kind, StrategyError
-from discovery.strategies import Listed
+from twothirds.discovery.questions import Comparison, Kind, StrategyError
+from twothirds.discovery.strategies import Listed
 
 FIRST = Comparison(Kind.LEFT_RIGHT, (0, 1), (2, 3))
 SECOND = Comparison(Kind.TWO_OF_THREE, (0, 1, 4))

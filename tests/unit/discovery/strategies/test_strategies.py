@@ -8,11 +8,11 @@ import pytest
 
 from benchmarks.rehearsal import rehearse
 from benchmarks.worlds import BINARY_SHAPES, binary_tree, independent_features
-from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
-from discovery.simulation.crowds import Matrix, make_crowd
-from discovery.strategies import STRATEGIES, make_strategy
-from discovery.strategies.nonadaptive import triple_of_rank
 from tests.support.noisy_labels import Labelling
+from twothirds.discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
+from twothirds.discovery.simulation.crowds import Matrix, make_crowd
+from twothirds.discovery.strategies import STRATEGIES, make_strategy
+from twothirds.discovery.strategies.nonadaptive import triple_of_rank
 
 
 def some_labels(n: int, rng: np.random.Generator, missing: float = 0.0) -> Labels:

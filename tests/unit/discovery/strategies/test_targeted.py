@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from benchmarks.rehearsal import rehearse
-from discovery import valid_columns
-from discovery.questions import UNKNOWN, Comparison, Kind, StrategyError, differs_clearly
-from discovery.simulation.crowds import WeightedCrowd, make_crowd
-from discovery.strategies import make_strategy
-from discovery.strategies.targeted import Targeted, target_outputs
+from twothirds.discovery import valid_columns
+from twothirds.discovery.questions import UNKNOWN, Comparison, Kind, StrategyError, differs_clearly
+from twothirds.discovery.simulation.crowds import WeightedCrowd, make_crowd
+from twothirds.discovery.strategies import make_strategy
+from twothirds.discovery.strategies.targeted import Targeted, target_outputs
 
 
 def some_truth(seed: int, n: int = 60, columns: int = 20) -> np.ndarray:

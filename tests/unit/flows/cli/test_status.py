@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import main
-from flows.cli.errors import explain
-from flows.errors import UsageError
-from models import OracleUnavailable, ServerAway
-from reports.run import RunError
-from store import DamagedStore, StoreError, StoreFull, StoreUnavailable
-from store.errors import explained
+from twothirds.flows.cli.app import main
+from twothirds.flows.cli.errors import explain
+from twothirds.flows.errors import UsageError
+from twothirds.models import OracleUnavailable, ServerAway
+from twothirds.reports.run import RunError
+from twothirds.store import DamagedStore, StoreError, StoreFull, StoreUnavailable
+from twothirds.store.errors import explained
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "runs/faces/labels.csv")
 NO_PATH = OSError(errno.ENOSPC, "No space left on device")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows.compare.preparation import told_apart
+from twothirds.flows.compare.preparation import told_apart
 
 SERVER = "openai:m?base_url=http://localhost:1/v1"
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discovery import NOTHING_SEEN, Comparison, Kind, Labels
-from flows.discover.duplicate_check import DuplicateCheck, LabelledFeature, vote_noise
-from flows.discover.findings import Finding
-from flows.discover.loop import Limits, Loop
-from models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
-from models.oracle import BudgetExhausted, Label
 from tests.support.made import texts
+from twothirds.discovery import NOTHING_SEEN, Comparison, Kind, Labels
+from twothirds.flows.discover.duplicate_check import DuplicateCheck, LabelledFeature, vote_noise
+from twothirds.flows.discover.findings import Finding
+from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
+from twothirds.models.oracle import BudgetExhausted, Label
 
 N = 120
 RNG = np.random.default_rng(2)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from discovery.strategies import make_strategy
-from flows.discover.findings import Progress, StopReason
-from flows.discover.loop import Limits, Loop
-from models.oracle import Answer, Compare, Feature, NamedFeature, OracleUnavailable, Verdict
-from models.voting import Ballot, Elicited, Labelled, Panel
 from tests.support.made import crowd_of, letters, random_truth, texts
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.strategies import make_strategy
+from twothirds.flows.discover.findings import Progress, StopReason
+from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.models.oracle import Answer, Compare, Feature, NamedFeature, OracleUnavailable, Verdict
+from twothirds.models.voting import Ballot, Elicited, Labelled, Panel
 
 
 def discovered(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_api.server_program import bring_database
+from twothirds.flows.prefect_api.server_program import bring_database
 
 
 @pytest.fixture

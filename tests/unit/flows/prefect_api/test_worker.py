@@ -1,4 +1,4 @@
-"""`python -m flows worker`, and the names of runs that a worker starts."""
+"""`twothirds worker`, and the names of runs that a worker starts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from pydantic import SecretStr
 
-from flows.__main__ import main
-from flows.enrich.flow import enrich_flow
-from flows.enrich.settings import EnrichSettings
-from flows.prefect_api import servers
-from flows.prefect_api.runs import run_name
-from flows.prefect_api.servers import LocalServer
+from twothirds.flows.cli.app import main
+from twothirds.flows.enrich.flow import enrich_flow
+from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.prefect_api import servers
+from twothirds.flows.prefect_api.runs import run_name
+from twothirds.flows.prefect_api.servers import LocalServer
 
 ROOT = Path(__file__).parents[4]
 HERE = LocalServer("http://127.0.0.1:4200/api", SecretStr("twothirds:secret"))
@@ -72,7 +72,7 @@ def test_without_a_server_it_says_how_to_start_one(
     assert main(["worker"]) != 0
     assert not started
     said = capsys.readouterr().err
-    assert "python -m flows server" in said
+    assert "twothirds server" in said
     assert len(said.splitlines()) == 1
 
 
@@ -86,6 +86,6 @@ def test_a_run_of_a_deployment_carries_the_day_in_its_name(
         )
         parameters = {"settings": EnrichSettings(dataset="world.csv", features="red", oracle="simulated?flip=0")}  # noqa: RUF012
 
-    monkeypatch.setattr("flows.prefect_api.runs.FlowRunContext.get", lambda: Context)
+    monkeypatch.setattr("twothirds.flows.prefect_api.runs.FlowRunContext.get", lambda: Context)
     assert enrich_flow.flow_run_name is run_name
     assert run_name() == name

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from models.contrastive import SHIPPED
-from models.contrastive.embeddings import Pixels
+from twothirds.models.contrastive import SHIPPED
+from twothirds.models.contrastive.embeddings import Pixels
 
 transformers: Any = import_module("transformers")
 SHAPES = ((24, 16), (16, 24), (7, 50), (200, 90))

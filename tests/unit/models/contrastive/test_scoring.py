@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.questions import Kind, possible_counts
-from models.contrastive.oracle import best_between, best_fit, best_shared, patterns_of
-from models.oracle import Compare
-from sources.dataset import Example
+from twothirds.discovery.questions import Kind, possible_counts
+from twothirds.models.contrastive.oracle import best_between, best_fit, best_shared, patterns_of
+from twothirds.models.oracle import Compare
+from twothirds.sources.dataset import Example
 
 FIVE = tuple(Example(str(number), str(number), image=f"{number}.png") for number in range(5))
 SURE = 6.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.contrastive.vector_file import KEY, VectorFile, stored_size
+from twothirds.models.contrastive.vector_file import KEY, VectorFile, stored_size
 
 SIZE = 16
 
@@ -47,7 +47,7 @@ def test_it_says_whether_vectors_could_be_written(tmp_path: Path) -> None:
 
 
 def test_sorted_in_or_not_all_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.contrastive.vector_file.MERGED_FROM", 7)
+    monkeypatch.setattr("twothirds.models.contrastive.vector_file.MERGED_FROM", 7)
     file, every = VectorFile(tmp_path / "model", SIZE), vectors(0, 40)
     for start in range(0, 40, 5):
         part = dict(list(every.items())[start : start + 5])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from models.contrastive.vocabulary import Phrase, Vocabulary, given, read
-from models.oracle import OracleUnavailable
+from twothirds.models.contrastive.vocabulary import Phrase, Vocabulary, given, read
+from twothirds.models.oracle import OracleUnavailable
 
 
 def test_the_first_way_to_say_a_phrase_is_its_name_and_all_ways_differ() -> None:

@@ -7,9 +7,9 @@ import openai
 import pytest
 from pydantic import SecretStr
 
-from models.openai.config import OpenAIConfig
-from models.openai.errors import Declined, TooLong, TransientError, Unsupported, fault_of
-from models.oracle import OracleError, OracleUnavailable, ServerAway
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import Declined, TooLong, TransientError, Unsupported, fault_of
+from twothirds.models.oracle import OracleError, OracleUnavailable, ServerAway
 
 KEY = "sk-marked-secret"
 CONFIG = OpenAIConfig("some-model", "http://user:hunter2@127.0.0.1:9/v1", SecretStr(KEY))

@@ -13,13 +13,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from models.openai.batch import requests_of, results_of
-from models.openai.chat import answers_by_position
-from models.openai.client import Reply
-from models.openai.config import OpenAIConfig
-from models.openai.errors import Fault, Retry, fault_of, retry_after
-from models.oracle import OracleUnavailable
-from models.prices import TOKENS_LIMIT, read_usage
+from twothirds.models.openai.batch import requests_of, results_of
+from twothirds.models.openai.chat import answers_by_position
+from twothirds.models.openai.client import Reply
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.errors import Fault, Retry, fault_of, retry_after
+from twothirds.models.oracle import OracleUnavailable
+from twothirds.models.prices import TOKENS_LIMIT, read_usage
 
 CONFIG = OpenAIConfig("some-model", "http://127.0.0.1:9/v1")
 HUGE = 10**400
@@ -104,7 +104,7 @@ def _fault(status: int, body: bytes, header: str) -> Exception | None:
     """What our HTTP client, the SDK and our errors make of a reply."""
     import openai
 
-    from models.openai.client import bounded_http
+    from twothirds.models.openai.client import bounded_http
 
     headers = {"retry-after": header, "location": header}
     transport = httpx2.MockTransport(lambda _: httpx2.Response(status, headers=headers, content=body))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.label_groups import Grouping, LabelBlocks, rectangles
-from models.oracle import Feature, Label
-from models.prompting.labels import arranged, label_form
-from sources.dataset import Example
+from twothirds.models.openai.label_groups import Grouping, LabelBlocks, rectangles
+from twothirds.models.oracle import Feature, Label
+from twothirds.models.prompting.labels import arranged, label_form
+from twothirds.sources.dataset import Example
 
 PICTURES = [Example(f"p{number}", digest=f"p{number}", image=f"{number}.png") for number in range(50)]
 EXAMPLES = [Example(str(number), digest=str(number), text=str(number)) for number in range(50)]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from models.openai.errors import Retry, retry_after
+from twothirds.models.openai.errors import Retry, retry_after
 
 
 def test_delays_double_within_their_range_and_end_with_the_attempts() -> None:

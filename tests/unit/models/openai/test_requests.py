@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from discovery import Kind
-from models.openai.bounds import Bounds
-from models.openai.config import OpenAIConfig
-from models.openai.label_groups import rectangles
-from models.openai.probe import Abilities
-from models.oracle import Compare, Feature, Label, Question
-from models.prices import Price, bound
-from sources.dataset import Example
+from twothirds.discovery import Kind
+from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.label_groups import rectangles
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import Compare, Feature, Label, Question
+from twothirds.models.prices import Price, bound
+from twothirds.sources.dataset import Example
 
 PICTURES = [Example(f"p{number}", digest=f"p{number}", image=f"{number}.png") for number in range(6)]
 TEXTS = [Example(f"t{number}", digest=f"t{number}", text=f"text {number} " * (number + 1)) for number in range(6)]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from models.openai.bounds import Bounds
-from models.openai.config import OpenAIConfig
-from models.openai.oracle import identity_of
-from models.openai.probe import Abilities
-from models.oracle import OracleError, OracleIdentity
+from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.oracle import identity_of
+from twothirds.models.openai.probe import Abilities
+from twothirds.models.oracle import OracleError, OracleIdentity
 
 
 def identity(url: str | None = None, **changes: Any) -> OracleIdentity:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from models.openai.pace import FIRST_LABELS, FIRST_WIDTH, REQUEST_SECONDS, TIMEOUT, Pace
-from models.prices import Tokens
+from twothirds.models.openai.pace import FIRST_LABELS, FIRST_WIDTH, REQUEST_SECONDS, TIMEOUT, Pace
+from twothirds.models.prices import Tokens
 
 
 def replied(pace: Pace, written: int, rate: float, labels: int = 0, given: int = 0) -> None:

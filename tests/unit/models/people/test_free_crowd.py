@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discovery import UNKNOWN
-from models.oracle import ComputesLabels, Feature, Label, OracleError, Verdict
-from models.people.simulated import Behaviour, FreeCrowd
 from tests.support.made import crowd_of, random_truth, texts
+from twothirds.discovery import UNKNOWN
+from twothirds.models.oracle import ComputesLabels, Feature, Label, OracleError, Verdict
+from twothirds.models.people.simulated import Behaviour, FreeCrowd
 
 EXAMPLES, NAMES = 40, ("a", "b", "c", "d")
 TRUTH = random_truth(EXAMPLES, len(NAMES), seed=2)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label, OracleError, Verdict
-from models.people.simulated import Behaviour
 from tests.support.made import crowd_of, random_truth, texts
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label, OracleError, Verdict
+from twothirds.models.people.simulated import Behaviour
 
 TRUTH = random_truth(12, 8)
 EXAMPLES = texts(12)

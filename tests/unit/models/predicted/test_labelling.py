@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
-from discovery.statistics import Promise
-from models.predicted import LabelPool, Table, asked_in_full, groups_of, label_pool
-from models.predicted.classifier import fit
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.statistics import Promise
+from twothirds.models.predicted import LabelPool, Table, asked_in_full, groups_of, label_pool
+from twothirds.models.predicted.classifier import fit
 
 PROMISE = Promise(0.9)
 SHARES = (0.5, 0.3, 0.4, 0.25)

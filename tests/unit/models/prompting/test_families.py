@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.oracle import SEVERAL, Choose, Family, Feature, Verdict
-from models.prompting import Brief, single_form
-from models.prompting.families import (
+from tests.support.fake_openai.mind import read_page
+from twothirds.models.oracle import SEVERAL, Choose, Family, Feature, Verdict
+from twothirds.models.prompting import Brief, single_form
+from twothirds.models.prompting.families import (
     choose_messages,
     choose_schema,
     family_messages,
@@ -19,9 +20,8 @@ from models.prompting.families import (
     parse_choice,
     parse_family,
 )
-from models.prompting.prompts import Message, encodable
-from sources.dataset import Example
-from tests.support.fake_openai.mind import read_page
+from twothirds.models.prompting.prompts import Message, encodable
+from twothirds.sources.dataset import Example
 
 HAIR = (Feature("black hair", "The hair is black."), Feature("grey hair", "The hair is grey."), Feature("winter hat"))
 COLOUR = Feature("hair colour", "The colour of the hair.")

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.prompting.feature_names import clean, is_negation, name_fault, name_problem, sounds_like_an_instruction
+from twothirds.models.prompting.feature_names import (
+    clean,
+    is_negation,
+    name_fault,
+    name_problem,
+    sounds_like_an_instruction,
+)
 
 
 @pytest.mark.parametrize("name", ["not red", "no hat", "non-smoker", "hat missing", "doesn't smile", "never open"])

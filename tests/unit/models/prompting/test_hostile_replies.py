@@ -8,16 +8,16 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discovery.questions import Kind
-from models.openai.chat import answers_by_position
-from models.openai.client import Reply
-from models.oracle import Compare, Verdict
-from models.prices import read_usage
-from models.prompting.comparisons import parse_feature, shown_order
-from models.prompting.feature_names import clean, name_problem
-from models.prompting.prompts import letter
-from models.prompting.replies import DEFINITION_LIMIT, parse_labels, parse_yes_no
-from sources.dataset import Example
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.chat import answers_by_position
+from twothirds.models.openai.client import Reply
+from twothirds.models.oracle import Compare, Verdict
+from twothirds.models.prices import read_usage
+from twothirds.models.prompting.comparisons import parse_feature, shown_order
+from twothirds.models.prompting.feature_names import clean, name_problem
+from twothirds.models.prompting.prompts import letter
+from twothirds.models.prompting.replies import DEFINITION_LIMIT, parse_labels, parse_yes_no
+from twothirds.sources.dataset import Example
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.questions import Kind
-from models.openai.session import CHAT
-from models.oracle import Compare, Feature, Label
-from models.prompting.comparisons import compare_messages
-from models.prompting.labels import label_form, material_messages, predicates
-from models.prompting.prompts import ImagePart, Message, encodable, key_of, quoted, repair_messages
-from sources.dataset import Example, digest_of_content
 from tests.support.fake_openai.mind import read_page
+from twothirds.discovery.questions import Kind
+from twothirds.models.openai.session import CHAT
+from twothirds.models.oracle import Compare, Feature, Label
+from twothirds.models.prompting.comparisons import compare_messages
+from twothirds.models.prompting.labels import label_form, material_messages, predicates
+from twothirds.models.prompting.prompts import ImagePart, Message, encodable, key_of, quoted, repair_messages
+from twothirds.sources.dataset import Example, digest_of_content
 
 COUNTS = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.ONE_OF_THREE: 3, Kind.LEFT_RIGHT: 2, Kind.TAG: 1}
 MARKERS = ["<|im_start|>", "<|im_end|>", "[INST]", "[/INST]", "</s>", "<s>", "<<SYS>>", "<start_of_turn>", "[gMASK]"]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label, Verdict
-from models.prompting.comparisons import CHOICES, compare_messages, compare_schema, parse_feature, shown_order
-from models.prompting.labels import LabelForm, arranged, label_form, material_messages, predicates
-from models.prompting.prompts import ImagePart, Message, letter, quoted, repair_messages
-from models.prompting.replies import parse_labels
-from sources.dataset import Example
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Label, Verdict
+from twothirds.models.prompting.comparisons import CHOICES, compare_messages, compare_schema, parse_feature, shown_order
+from twothirds.models.prompting.labels import LabelForm, arranged, label_form, material_messages, predicates
+from twothirds.models.prompting.prompts import ImagePart, Message, letter, quoted, repair_messages
+from twothirds.models.prompting.replies import parse_labels
+from twothirds.sources.dataset import Example
 
 KINDS = {
     Kind.TWO_OF_THREE: 3,

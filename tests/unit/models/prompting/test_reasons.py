@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from models.oracle import Feature, Verdict, Why
-from models.prompting import single_form
-from models.prompting.single_forms import parse_reason
-from sources.dataset import Example
+from twothirds.models.oracle import Feature, Verdict, Why
+from twothirds.models.prompting import single_form
+from twothirds.models.prompting.single_forms import parse_reason
+from twothirds.sources.dataset import Example
 
 CAT = Feature("cat", "It shows a cat.")
 TEXT = Why(CAT, Example("t", "d", text="A cat sleeps on the red sofa."))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.questions import Kind
-from models.oracle import Compare, Feature, Verdict
-from models.prompting.comparisons import general_definition, parse_feature, shown_order
-from models.prompting.prompts import letter
-from models.prompting.replies import Reading, closed, is_refusal, json_objects, parse_labels, parse_yes_no
-from sources.dataset import Example
+from twothirds.discovery.questions import Kind
+from twothirds.models.oracle import Compare, Feature, Verdict
+from twothirds.models.prompting.comparisons import general_definition, parse_feature, shown_order
+from twothirds.models.prompting.prompts import letter
+from twothirds.models.prompting.replies import Reading, closed, is_refusal, json_objects, parse_labels, parse_yes_no
+from twothirds.sources.dataset import Example
 
 
 def question(kind: Kind = Kind.TWO_OF_THREE, *, voter: int = 0, known: tuple[str, ...] = ()) -> Compare:

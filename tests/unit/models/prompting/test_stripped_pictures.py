@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
-from models.prompting.pictures import ORIENTATION, stripped_url
+from twothirds.models.prompting.pictures import ORIENTATION, stripped_url
 
 SECRET = b"where it was taken"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.prompting import label_chances
+from twothirds.models.prompting import label_chances
 
 
 def token(word: str, chance: float = 1.0, **others: float) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from reports.analysis.columns import FEWEST_ROWS, MOST_CLASSES, MetadataColumn, read_column
-from reports.run import RunError
-from sources import load_dataset
+from twothirds.reports.analysis.columns import FEWEST_ROWS, MOST_CLASSES, MetadataColumn, read_column
+from twothirds.reports.run import RunError
+from twothirds.sources import load_dataset
 
 
 def column(folder: Path, values: list[str]) -> MetadataColumn:

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control
 
-from discovery.statistics.intervals import wilson
-from reports.analysis.groups import compare_runs, holm, newcombe
-from reports.run.answers import VoteCounts
-from reports.run.files import RunError
-from reports.run.findings import Findings, FoundFeature
+from twothirds.discovery.statistics.intervals import wilson
+from twothirds.reports.analysis.groups import compare_runs, holm, newcombe
+from twothirds.reports.run.answers import VoteCounts
+from twothirds.reports.run.files import RunError
+from twothirds.reports.run.findings import Findings, FoundFeature
 
 
 @given(st.integers(1, 200), st.data())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from reports.analysis.held_out import HELD_OUT, held_out_rows, score_held_out
-from reports.analysis.prediction import Target, ranking_score
+from twothirds.reports.analysis.held_out import HELD_OUT, held_out_rows, score_held_out
+from twothirds.reports.analysis.prediction import Target, ranking_score
 
 LEVEL = 0.05
 

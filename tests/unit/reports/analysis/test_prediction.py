@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.analysis.prediction import STRENGTHS, Matrix, Target, fit_linear, out_of_fold
+from twothirds.reports.analysis.prediction import STRENGTHS, Matrix, Target, fit_linear, out_of_fold
 
 
 def data(seed: int, n: int = 40, k: int = 6) -> tuple[Matrix, Matrix]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, r2_score
 
-from reports.analysis.prediction import Matrix, Target, interval_of, out_of_fold, score_of
+from twothirds.reports.analysis.prediction import Matrix, Target, interval_of, out_of_fold, score_of
 
 
 def world(seed: int, n: int = 120) -> tuple[Matrix, Matrix]:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discovery import UNKNOWN
-from reports.browse.catalogue import MARKS, MOST_VALUES, OF_A_FEATURE, BrowseChoice, ExampleCatalogue
-from reports.browse.columns import browsed_columns, cell_text, natural_order
-from reports.finished_run import Run
-from reports.run.attributes import Attribute, Value
 from tests.support.browsed_runs import NAMES, browsed_run
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.browse.catalogue import MARKS, MOST_VALUES, OF_A_FEATURE, BrowseChoice, ExampleCatalogue
+from twothirds.reports.browse.columns import browsed_columns, cell_text, natural_order
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.attributes import Attribute, Value
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery import UNKNOWN
-from discovery.votes import VoteSheet
-from reports.compare.advice import Advice, advice
-from reports.compare.study import Rater, Study, reference_of
 from tests.support.made_votes import annotated, made_truth
+from twothirds.discovery import UNKNOWN
+from twothirds.discovery.votes import VoteSheet
+from twothirds.reports.compare.advice import Advice, advice
+from twothirds.reports.compare.study import Rater, Study, reference_of
 
 EXAMPLES = 60
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.statistics.intervals import Estimate, refitted
-from discovery.votes import VoteSheet
-from reports.compare.labels import Quality, qualities
-from reports.compare.study import Rater, Study, reference_of
 from tests.support.made_votes import annotated, made_truth
+from twothirds.discovery.statistics.intervals import Estimate, refitted
+from twothirds.discovery.votes import VoteSheet
+from twothirds.reports.compare.labels import Quality, qualities
+from twothirds.reports.compare.study import Rater, Study, reference_of
 
 WORKERS = [(0.95, 0.9), (0.7, 0.75), (0.6, 0.7), (0.65, 0.6), (0.9, 0.85)]
 SHARE, EXAMPLES, SEEDS = 0.4, 120, 200

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from reports.compare.two_runs import side_by_side
-from reports.finished_run import Run
 from tests.support.run_folders import make_run
+from twothirds.reports.compare.two_runs import side_by_side
+from twothirds.reports.finished_run import Run
 
 IDS = [f"e{number}" for number in range(40)]
 

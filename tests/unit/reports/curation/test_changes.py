@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.curation.changes import Change, plan
-from reports.run.answers import VoteCounts
-from reports.run.files import RunError
-from reports.run.findings import Findings, FoundFeature
+from twothirds.reports.curation.changes import Change, plan
+from twothirds.reports.run.answers import VoteCounts
+from twothirds.reports.run.files import RunError
+from twothirds.reports.run.findings import Findings, FoundFeature
 
 N = 8
 nan = float("nan")

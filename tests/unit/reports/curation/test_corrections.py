@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discovery.questions import UNKNOWN
-from reports.curation.corrections import LabelEdit, checked_by_people, read_corrections, record_corrections
-from reports.curation.events import StaleEdit, append_events, read_events
-from reports.curation.log import plan_change, read_log, record_change, undo
-from reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
-from reports.enrichment.table_file import read_table, write_table
-from reports.export.content import ExportContent
-from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
-from reports.finished_run import Run
-from reports.run.files import RunError
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.reports.curation.corrections import LabelEdit, checked_by_people, read_corrections, record_corrections
+from twothirds.reports.curation.events import StaleEdit, append_events, read_events
+from twothirds.reports.curation.log import plan_change, read_log, record_change, undo
+from twothirds.reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
+from twothirds.reports.enrichment.table_file import read_table, write_table
+from twothirds.reports.export.content import ExportContent
+from twothirds.reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run.files import RunError
 
 IDS = [f"e{number}" for number in range(9)]
 NAMES = ["a", "b", "c", "d"]
@@ -130,7 +130,7 @@ def test_parts_of_what_a_person_says_is_lacking_are_lacking(run: Run) -> None:
 def test_a_predicted_label_that_was_corrected_is_no_longer_predicted(run: Run) -> None:
     from dataclasses import replace
 
-    from reports.curation.corrections import corrected
+    from twothirds.reports.curation.corrections import corrected
 
     findings = run.findings
     chances = np.full(len(IDS), np.nan)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discovery.questions import UNKNOWN
-from reports.enrichment.contract import Contract, schema_of
-from reports.enrichment.table import Column, LabelTable, TableSchema
-from reports.run.files import RunError
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.reports.enrichment.contract import Contract, schema_of
+from twothirds.reports.enrichment.table import Column, LabelTable, TableSchema
+from twothirds.reports.run.files import RunError
 
 
 @pytest.fixture

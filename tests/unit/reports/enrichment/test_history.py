@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discovery.questions import UNKNOWN
-from reports.enrichment.history import Cells, NewVersion, column_names, write_history
-from reports.enrichment.table import Column, LabelTable, TableSchema
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.reports.enrichment.history import Cells, NewVersion, column_names, write_history
+from twothirds.reports.enrichment.table import Column, LabelTable, TableSchema
 
 ORACLE = {"kind": "openai", "model": "gpt-x"}
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discovery.questions import UNKNOWN
-from flows.discover.known import read_features
-from flows.errors import UsageError
-from models.oracle import Feature
-from reports.analysis.groups import Share, drift_of, fisher, newcombe
-from reports.enrichment.table import Column, LabelTable, TableSchema
-from reports.enrichment.table_file import read_file, read_table, write_file, write_table
+from twothirds.discovery.questions import UNKNOWN
+from twothirds.flows.discover.known import read_features
+from twothirds.flows.errors import UsageError
+from twothirds.models.oracle import Feature
+from twothirds.reports.analysis.groups import Share, drift_of, fisher, newcombe
+from twothirds.reports.enrichment.table import Column, LabelTable, TableSchema
+from twothirds.reports.enrichment.table_file import read_file, read_table, write_file, write_table
 
 MEANING = TableSchema(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from flows.settings import served_at
-from reports import Run
-from reports.page import markdown_of, plain_markdown
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.settings import served_at
+from twothirds.reports import Run
+from twothirds.reports.page import markdown_of, plain_markdown
 
 
 def discovered(tmp_path: Path, dataset: str) -> str:

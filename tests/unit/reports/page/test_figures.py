@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef, precision_score, recall_score
 
-from reports.drawing.svg import Series, curve, element, nice_ticks
-from reports.drawing.template import duration, percent, usd
-from reports.page.browser_data import script_json
-from reports.page.correlations import ordered, related
-from reports.page.feature_cards import minimal_pairs
-from reports.page.history import RunHistory, outlook_of
-from reports.page.truth import against_truth
-from sources.dataset import Truth
 from tests.support.run_folders import HOSTILE, random_matrix
+from twothirds.reports.drawing.svg import Series, curve, element, nice_ticks
+from twothirds.reports.drawing.template import duration, percent, usd
+from twothirds.reports.page.browser_data import script_json
+from twothirds.reports.page.correlations import ordered, related
+from twothirds.reports.page.feature_cards import minimal_pairs
+from twothirds.reports.page.history import RunHistory, outlook_of
+from twothirds.reports.page.truth import against_truth
+from twothirds.sources.dataset import Truth
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.run.folder import STARTS_A_FORMULA, defuse, defused, restore, restored
+from twothirds.reports.run.folder import STARTS_A_FORMULA, defuse, defused, restore, restored
 
 texts = st.text() | st.builds(lambda start, rest: start + rest, st.sampled_from(["'", *STARTS_A_FORMULA]), st.text())
 

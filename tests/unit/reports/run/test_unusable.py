@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.cli.errors import explain
-from models import AnswersUnusable
-from reports.run.unusable import MANY_LABELS, MOST_REASONS, UnusableCounts
+from twothirds.flows.cli.errors import explain
+from twothirds.models import AnswersUnusable
+from twothirds.reports.run.unusable import MANY_LABELS, MOST_REASONS, UnusableCounts
 
 
 def vote_counts(usable: int, **unusable: int) -> UnusableCounts:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, nodes
 
-from models.prompting.feature_names import FAULTS
-from studio.review.languages import CATALOGUES, Moment, language_of, read_messages
-from studio.review.questions import REASONS
+from twothirds.models.prompting.feature_names import FAULTS
+from twothirds.studio.review.languages import CATALOGUES, Moment, language_of, read_messages
+from twothirds.studio.review.questions import REASONS
 
 ROOT = Path(__file__).parents[4] / "studio" / "review"
 TEMPLATES = sorted((ROOT / "templates").glob("*.html"))

@@ -9,17 +9,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.profiles import Profile
-from models import Answer, Feature, Labelled, Panel
-from reports.curation.events import read_events
-from reports.curation.log import read_log
-from reports.export import export_run
-from reports.finished_run import Run
-from sources.load import load_dataset
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
+from twothirds.flows.discover.flow import run_discovery
+from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.profiles import Profile
+from twothirds.models import Answer, Feature, Labelled, Panel
+from twothirds.reports.curation.events import read_events
+from twothirds.reports.curation.log import read_log
+from twothirds.reports.export import export_run
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
 
 WIDTH = 4
 
@@ -133,7 +133,7 @@ def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
 def test_a_lowered_budget_does_not_wait_for_the_labels_of_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.people.simulated.AT_ONCE", WIDTH)
+    monkeypatch.setattr("twothirds.models.people.simulated.AT_ONCE", WIDTH)
     world = World(tmp_path / "large", 400, TRAITS)
     chosen = settings(world, budget="1")
     lower, answered = wishing(out_of(chosen), action="budget", usd="0.01"), 0

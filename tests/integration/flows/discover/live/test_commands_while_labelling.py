@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from discovery import UNKNOWN
-from models.cached import UNCOMMITTED
-from reports.finished_run import Run
-from reports.run import LiveRun
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, discovered, settings, wishing
+from twothirds.discovery import UNKNOWN
+from twothirds.models.cached import UNCOMMITTED
+from twothirds.reports.finished_run import Run
+from twothirds.reports.run import LiveRun
 
 COMPARED, EXAMPLES = 12, 400
 WIDTH = 16
@@ -25,8 +25,8 @@ UNSEEN = 2 * (UNCOMMITTED + 2) * WIDTH
 
 @pytest.fixture(autouse=True)
 def _looks_at_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flows.discover.live.steering.LOOK_SECONDS", 0)
-    monkeypatch.setattr("models.people.simulated.AT_ONCE", WIDTH)
+    monkeypatch.setattr("twothirds.flows.discover.live.steering.LOOK_SECONDS", 0)
+    monkeypatch.setattr("twothirds.models.people.simulated.AT_ONCE", WIDTH)
 
 
 @pytest.fixture

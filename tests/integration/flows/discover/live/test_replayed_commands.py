@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as some
 
-from flows.discover.profiles import Profile
-from flows.discover.settings import DiscoverSettings
-from models import AnswersPending
-from reports.finished_run import Run
-from sources.load import load_dataset
-from store import Store
 from tests.support.growing_worlds import World
 from tests.support.people import TruthfulPerson
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
+from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models import AnswersPending
+from twothirds.reports.finished_run import Run
+from twothirds.sources.load import load_dataset
+from twothirds.store import Store
 
-WATCHED_REST = "flows.discover.live.steering.LOOK_SECONDS"
+WATCHED_REST = "twothirds.flows.discover.live.steering.LOOK_SECONDS"
 
 IDS = [f"e{number:06}" for number in range(24)]
 COMMANDS = some.one_of(

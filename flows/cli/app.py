@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from flows import VERSION
-from flows.cli.errors import explain, log_line, usage_error
-from flows.cli.signals import Interruption
-from flows.cli.terminal import PlainConsole, PlainHelp, print_traceback
-from flows.errors import UsageError
+from twothirds.flows import VERSION
+from twothirds.flows.cli.errors import explain, log_line, usage_error
+from twothirds.flows.cli.signals import Interruption
+from twothirds.flows.cli.terminal import PlainConsole, PlainHelp, print_traceback
+from twothirds.flows.errors import UsageError
 
 if TYPE_CHECKING:
-    from flows.prefect_api.background import BackgroundServer
+    from twothirds.flows.prefect_api.background import BackgroundServer
 
 DONE, WAITING = 0, 75
 WITH_PREFECT = ("discover", "enrich", "rediscover", "compare")
 WITH_ACTIONS = ("features", "labels", "review", "server", "steer", "store")
 interruption = Interruption()
 
-# command: (its module in flows.cli, what it does, an example unless the module has one)
+# command: (its module in twothirds.flows.cli, what it does, an example unless the module has one)
 COMMANDS = {
     "discover": (
         "discover",
@@ -73,10 +73,10 @@ COMMANDS = {
 
 def build_app() -> App:
     app = App(
-        name="python -m flows",
+        name="twothirds",
         help="Discover named, labelled features in a data set.",
-        help_epilogue="example: python -m flows discover datasets/faces --oracle simulated; "
-        "python -m flows COMMAND --help describes a command",
+        help_epilogue="example: twothirds discover datasets/faces --oracle simulated; "
+        "twothirds COMMAND --help describes a command",
         console=PlainConsole(),
         help_format="plaintext",
         help_formatter="default" if sys.stdout.isatty() else PlainHelp(),
@@ -92,8 +92,8 @@ def build_app() -> App:
         suppress_keyboard_interrupt=False,
     )
     for place, (name, (module, description, example)) in enumerate(COMMANDS.items()):
-        extra = {"help_epilogue": f"example: python -m flows {name} {example}"} if example else {}
-        app.command(f"flows.cli.{module}:{name}", name=name, help=description, sort_key=place, **extra)
+        extra = {"help_epilogue": f"example: twothirds {name} {example}"} if example else {}
+        app.command(f"twothirds.flows.cli.{module}:{name}", name=name, help=description, sort_key=place, **extra)
     return app
 
 
@@ -132,7 +132,7 @@ def _server_ahead(argv: list[str]) -> BackgroundServer | None:
     """Before anything else is imported, for nothing takes as long as Prefect's server."""
     if not argv or argv[0] not in WITH_PREFECT or {"--help", "-h"} & set(argv):
         return None
-    from flows.prefect_api.background import start_in_background
+    from twothirds.flows.prefect_api.background import start_in_background
 
     return start_in_background()
 
@@ -179,7 +179,8 @@ def _action_first(app: App, argv: list[str]) -> list[str]:
     raise UsageError(f"unknown action {argv[words[expected]]!r}: {choose}")
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The command `twothirds`: `main`, and an end of the process that takes no longer than it must."""
     gc.set_threshold(200_000, 20, 50)  # imports make many objects that stay: some tenths of a second sooner
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal may know fewer letters
