@@ -3,7 +3,7 @@
 from twothirds.sources.dataset import TEXT_LIMIT, Dataset, Example, Quarantined, Truth, picture_at
 from twothirds.sources.errors import DatasetError, DatasetMissing, Unreadable, Vanished
 from twothirds.sources.files.remote import RemoteFolder
-from twothirds.sources.find import find_rows, find_truth, name_of
+from twothirds.sources.find import SHIPPED, find_rows, find_truth, name_of, shipped_names
 from twothirds.sources.load import examples_in, iter_examples, load_dataset, read_metadata, vanished
 from twothirds.sources.pictures.film import FilmError, animated_webp, evenly, frames_of_film, is_animation, is_film
 from twothirds.sources.pictures.images import is_image, open_image, opened

@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from twothirds.sources.errors import DatasetError, DatasetMissing, Unreadable
@@ -43,6 +44,7 @@ from twothirds.sources.tables.records import is_table, without_suffix
 from twothirds.sources.webdataset import COMPRESSED, SHARD, rows_of_shards
 
 ACCEPTED = "give a folder of images or texts, a CSV, JSON, JSONL or Parquet file, or a zip or tar archive"
+SHIPPED = Path(__file__).parents[1] / "datasets"
 MAX_FILES = 100_000  # for which one name may stand
 _BRACES = re.compile(r"\{([^{},]+)\.\.([^{},]+)\}|\{([^{}]*,[^{}]*)\}")
 _WILD = re.compile(r"[*?\[]")
@@ -95,7 +97,7 @@ def name_of(spec: str) -> str:
 
 
 def _resolve(spec: str) -> Place:
-    location = absolute(with_variables(spec) if is_url(spec) else spec)
+    location = _shipped(spec) or absolute(with_variables(spec) if is_url(spec) else spec)
     if not spec.strip() or "\0" in spec:
         raise DatasetError(f"no data set is called {spec!r}: {ACCEPTED}")
     try:
@@ -114,6 +116,17 @@ def _resolve(spec: str) -> Place:
         raise DatasetMissing(f"data set {quoted(spec)} cannot be read ({problem}): {ACCEPTED}") from None
     except Exception as error:  # remote file systems raise any exception
         raise DatasetMissing(f"data set {quoted(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
+
+
+def shipped_names() -> list[str]:
+    """The data sets that come with twothirds: each is known by its name in every folder."""
+    return sorted(entry.name for entry in os.scandir(SHIPPED) if entry.is_dir())
+
+
+def _shipped(spec: str) -> str:
+    """Where the data set of that name lies, unless a file or folder here has the name; empty for any other."""
+    is_name = bool(re.fullmatch(r"[a-z]+", spec)) and not os.path.exists(spec)
+    return str(SHIPPED / spec) if is_name and spec in shipped_names() else ""
 
 
 def _is_folder(location: str) -> bool:
@@ -190,11 +203,14 @@ def _one_table(spec: str, tables: list[str]) -> list[str]:
 
 
 def _nearest(location: str) -> str:
-    folder = os.path.dirname(location)
+    folder, name = os.path.split(location)
     if is_url(location) or not os.path.isdir(folder):
         return ""
-    near = difflib.get_close_matches(os.path.basename(location), os.listdir(folder), n=1)
-    return f"did you mean {os.path.join(os.path.relpath(folder), near[0])!r}?" if near else ""
+    here = difflib.get_close_matches(name, os.listdir(folder), n=1)
+    near = [os.path.join(os.path.relpath(folder), found) for found in here]
+    if folder == os.getcwd():
+        near += difflib.get_close_matches(name, shipped_names(), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _is_pattern(location: str) -> bool:

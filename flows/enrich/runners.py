@@ -12,7 +12,6 @@ from typing import Any
 
 from twothirds.flows.enrich.batches import Batch, BatchFuture, BatchLabels, Labeller, Submit
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.errors import UsageError
 from twothirds.flows.prefect_api.history import History
 from twothirds.tasks import label_batch
 
@@ -62,13 +61,7 @@ def task_runner(settings: EnrichSettings) -> Any:
         from prefect.task_runners import ThreadPoolTaskRunner
 
         return ThreadPoolTaskRunner(max_workers=settings.workers)
-    try:
-        return _dask(settings) if settings.runner == "dask" else _ray(settings)
-    except ImportError as error:
-        raise UsageError(
-            f"--runner {settings.runner} needs {error.name}, which is not installed: "
-            "supply/install.sh .venv/bin/python scale"
-        ) from None
+    return _dask(settings) if settings.runner == "dask" else _ray(settings)
 
 
 def _dask(settings: EnrichSettings) -> Any:

@@ -13,6 +13,17 @@ from twothirds.flows.errors import UsageError
 MAX_PATH_CHARS = 200  # of a path that an error line repeats
 # Of the machine, not of what was given: no space, no quota, a broken disk, too many open files, no memory.
 _OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+EXTRAS = {  # packages that not everybody needs, and with which extra of twothirds they are installed
+    "torch": "local",
+    "transformers": "local",
+    "psycopg": "postgres",
+    "boto3": "s3",
+    "botocore": "mturk",
+    "prefect_dask": "dask",
+    "distributed": "dask",
+    "prefect_ray": "ray",
+    "ray": "ray",
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ def ending_of(error: BaseException) -> Ending:
     """Of a run, or a command, that ends by this error."""
     if any(isinstance(cause, OSError) and cause.errno in _OF_THE_MACHINE for cause in _causes(error)):
         return MACHINE
-    if isinstance(error, UsageError):
+    if isinstance(error, UsageError) or extra_for(error):
         return BAD_INPUT
     from twothirds.discovery import StrategyError
     from twothirds.flows.prefect_api.servers import ServerError
@@ -77,6 +88,11 @@ def ending_of(error: BaseException) -> Ending:
     return BAD_INPUT if isinstance(error, OSError) and error.filename is not None and error.strerror else FAILED
 
 
+def extra_for(error: BaseException) -> str:
+    """The extra that brings the package which is missing; empty for any other error."""
+    return EXTRAS.get((error.name or "").partition(".")[0], "") if isinstance(error, ModuleNotFoundError) else ""
+
+
 def line_of(error: Exception) -> str:
     """What is said of it: one line, without secrets and without what a terminal would obey."""
     line, ending = clean(str(error)) or type(error).__name__, ending_of(error)
@@ -85,6 +101,8 @@ def line_of(error: Exception) -> str:
         return f"{fault} ({(error.strerror or line).lower()}): free some of it and run again; what was answered is kept"
     if ending is BAD_INPUT and isinstance(error, OSError):
         return f"cannot use {_path(error)!r} ({str(error.strerror).lower()}): give another path"
+    if isinstance(error, ModuleNotFoundError) and (extra := extra_for(error)):
+        return f"the package {error.name} is not installed: pip install 'twothirds[{extra}]'"
     return f"{type(error).__name__}: {line} (add --debug for the traceback)" if ending is FAILED else line
 
 

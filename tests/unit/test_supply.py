@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -106,3 +107,33 @@ def test_packages_of_the_system_are_installed_in_ci_only(tmp_path: Path, ci: str
     (tmp_path / "sh").symlink_to(str(shutil.which("sh")))
     subprocess.run([ROOT / "tests" / "install_chromium.sh"], env={"PATH": str(tmp_path), "CI": ci}, check=True)
     assert (tmp_path / "it was run").exists() == bool(ci)
+
+
+def ranges() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(need for extra in project["optional-dependencies"].values() for need in extra)]
+
+
+def test_ranges_of_the_wheel_hold_the_version_that_the_tests_run_with() -> None:
+    versions = {package.name: package.version for package in locked(RUN, TORCH, SCALE)}
+    for need in map(Requirement, ranges()):
+        assert need.specifier, need
+        assert need.specifier.contains(versions[canonicalize_name(need.name)]), need
+
+
+def test_what_the_program_imports_is_a_dependency_of_the_wheel() -> None:
+    """What is only of use to the clone is not: plots of the replication, for one."""
+    needed = {canonicalize_name(Requirement(need).name) for need in ranges()}
+    lines = [
+        *(ROOT / "requirements.txt").read_text().splitlines(),
+        *(ROOT / "requirements-scale.txt").read_text().splitlines(),
+    ]
+    pinned = {canonicalize_name(Requirement(line.partition("#")[0]).name) for line in lines if "==" in line}
+    assert pinned - needed == {"matplotlib"}
+
+
+def test_every_range_has_a_reason() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for need in ranges():
+        [line, *_] = [line for line in text.splitlines() if f'"{need}"' in line]
+        assert "  # " in line, f"{need}: why it is here"
