@@ -14,9 +14,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, column, func, insert, select, table, text
+from sqlalchemy import Engine, column, func, insert, select, table
 
-from twothirds.store.connection import FILE_MODE, connect, sqlite_file, sqlite_library, store_name, verify_file
+from twothirds.store.engine import (
+    FILE_MODE,
+    advance_ids,
+    connect,
+    is_sqlite,
+    snapshot,
+    sqlite_file,
+    sqlite_library,
+    store_name,
+    verify_file,
+)
 from twothirds.store.errors import StoreError, explained
 from twothirds.store.requests import end_open_requests
 from twothirds.store.schema import metadata, requests, review_people, runs, version
@@ -34,10 +44,7 @@ def is_empty(engine: Engine) -> bool:
 
 def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) -> None:
     """Copy a snapshot of all rows in one transaction; the tables of the target exist and are empty."""
-    reading = source.connect()
-    if source.dialect.name == "postgresql":
-        reading = reading.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    with reading, reading.begin(), target.execution_options(writes=True).begin() as writing:
+    with snapshot(source) as reading, target.execution_options(writes=True).begin() as writing:
         tables = [copied for copied in metadata.sorted_tables if copied is not version]
         plain = {copied.name: table(copied.name, *(column(part.name) for part in copied.columns)) for copied in tables}
         counts = (select(func.count()).select_from(of_table) for of_table in plain.values())
@@ -50,16 +57,7 @@ def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) 
                 writing.execute(insert(raw), [dict(row) for row in part])
                 done += len(part)
                 tell(done, total)
-            if target.dialect.name == "postgresql" and "id" in copied.columns:
-                _advance_sequence(writing, copied.name)
-
-
-def _advance_sequence(connection: Connection, name: str) -> None:
-    """Give new rows ids above those that were copied."""
-    connection.execute(
-        text(f"SELECT setval(pg_get_serial_sequence(:name, 'id'), max(id)) FROM {name} HAVING max(id) IS NOT NULL"),  # noqa: S608 (a table of ours)
-        {"name": name},
-    )
+            advance_ids(writing, copied)
 
 
 PAGES = 512  # copied between two reports of progress
@@ -69,7 +67,7 @@ Tell = Callable[[int, int], None]  # pages or rows done, of how many
 def back_up(store: Store, path: Path, tell: Tell) -> None:
     """Write the store to a new file at `path`."""
     with _new_file(path) as part:
-        if store.engine.dialect.name == "sqlite":
+        if is_sqlite(store.engine):
             _copy_file(store, part, tell)
         else:
             with Store.open(str(part)) as copy:
@@ -120,7 +118,7 @@ def _copy_file(store: Store, part: Path, tell: Tell) -> None:
         source.execute("SELECT count(*) FROM twothirds_schema").fetchone()
         _copy_pages(source, part, tell)
         source.execute("ROLLBACK")
-    except store.engine.dialect.loaded_dbapi.Error as error:
+    except sqlite_library().Error as error:
         raise explained(store.name, error) from error
     finally:
         connection.close()

@@ -10,11 +10,10 @@ from typing import Any
 from sqlalchemy import BigInteger, ColumnElement, Connection, Row, bindparam, case, cast, func, or_, select, update
 
 from twothirds.store.content import decode
+from twothirds.store.engine import insert_new, reads, writes
 from twothirds.store.owners import is_dead
 from twothirds.store.runs import RunRepository, called, short_id
 from twothirds.store.schema import CLOSED, COMPUTED, PROBE, oracles, requests, runs, scopes, storable, uncharged
-from twothirds.store.sql import insert_new
-from twothirds.store.transactions import reads, writes
 
 
 @dataclass(frozen=True, slots=True)

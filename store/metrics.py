@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from twothirds.store.costs import cost_lines
+from twothirds.store.engine import Repository, reads
 from twothirds.store.schema import PROBE, review_items, runs
-from twothirds.store.transactions import Repository, reads
 
 OPEN = "open"  # the state of a question that waits for people
 LATEST = 50  # runs that are exported

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
+from twothirds.store.engine import Repository, insert_new, reads, writes
 from twothirds.store.schema import rate_limits
-from twothirds.store.sql import insert_new
-from twothirds.store.transactions import Repository, reads, writes
 
 MINUTE = 60.0
 RECOVERY = 300.0

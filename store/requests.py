@@ -40,7 +40,12 @@ from sqlalchemy import (
     update,
 )
 
-from twothirds.store.budgets import (
+from twothirds.store.content import Entry, checksum, decode, encode, joined_keys, split_keys
+from twothirds.store.engine import KEYS, chunks, insert_new, reads, writes
+from twothirds.store.errors import StoreError
+from twothirds.store.owners import is_dead
+from twothirds.store.runs import (
+    RunRepository,
     RunRow,
     add_booked,
     booked_against,
@@ -48,11 +53,8 @@ from twothirds.store.budgets import (
     lock_free_scopes,
     lock_scope,
     reserve,
+    scope_row,
 )
-from twothirds.store.content import Entry, checksum, decode, encode, joined_keys, split_keys
-from twothirds.store.errors import StoreError
-from twothirds.store.owners import is_dead
-from twothirds.store.runs import RunRepository, scope_row
 from twothirds.store.schema import (
     CLOSED,
     COMPUTED,
@@ -67,8 +69,6 @@ from twothirds.store.schema import (
     settlements,
     storable,
 )
-from twothirds.store.sql import KEYS, chunks, insert_new
-from twothirds.store.transactions import reads, writes
 
 COLLECTABLE_SECONDS = 29 * 86_400.0  # providers delete the results of a batch after 30 days
 NOBODY = ""  # the owner of a request that is left to be adopted

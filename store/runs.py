@@ -1,11 +1,17 @@
-"""Runs and their scopes. A run is one execution; runs of one scope are repetitions that share a budget, unless their
-job has a budget for each period (see periods.py)."""
+"""Runs, their scopes, and what counts against a budget.
+
+A run is one execution. Runs of one scope are repetitions that share a budget, unless their job has a budget for each
+period, in UTC: then all runs of the job that began in the period share it, to their end.
+
+Each run has one number, the sum of what its requests have booked. Whoever reserves locks the scope first (and the job
+before it), then requests, then runs: two transactions never wait for each other."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +20,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    bindparam,
     cast,
     func,
     literal_column,
@@ -23,13 +30,152 @@ from sqlalchemy import (
     update,
 )
 
-from twothirds.store.budgets import RunRow, booked_against, booked_in, booked_of_scope
+from twothirds.store.engine import KEYS, Clock, Repository, Transactions, insert_new, lock_name, reads, writes
 from twothirds.store.errors import StoreError
 from twothirds.store.owners import new_owner
-from twothirds.store.periods import Booked, Job, Period
 from twothirds.store.schema import CLOSED, requests, runs, scopes, storable
-from twothirds.store.sql import insert_new
-from twothirds.store.transactions import Clock, Repository, Transactions, reads, writes
+
+EVER = "ever"
+_NO_END = 1e11
+
+
+class Job(NamedTuple):
+    """What the runs of several nights, or of one comparison, have in common. `per` (day, week, month or EVER) is the
+    period of its budget; where it is None, the budget is that of the scope."""
+
+    name: str = ""
+    per: str | None = None
+
+    def period_at(self, time: float) -> Period | None:
+        """The period in which the time is; weeks begin on Mondays."""
+        if self.per is None:
+            return None
+        if self.per == EVER:
+            return Period(self.name, EVER, 0.0, _NO_END)
+        day = datetime.fromtimestamp(time, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        begins, ends = {
+            "day": (day, day + timedelta(days=1)),
+            "week": (day - timedelta(days=day.weekday()), day + timedelta(days=7 - day.weekday())),
+            "month": (day.replace(day=1), (day.replace(day=1) + timedelta(days=32)).replace(day=1)),
+        }[self.per]
+        return Period(self.name, self.per, begins.timestamp(), ends.timestamp())
+
+
+class Period(NamedTuple):
+    """One day, week or month of a job, or all of its time, in seconds since 1970."""
+
+    job: str
+    per: str
+    begins: float
+    ends: float
+
+    @property
+    def next_day(self) -> str:
+        """On which the next one begins."""
+        return f"{datetime.fromtimestamp(self.ends, UTC):%Y-%m-%d}"
+
+
+class Booked(NamedTuple):
+    """What counts against a budget, in micro-dollars: of one period of a job, or else of a scope."""
+
+    spent: int
+    reserved: int
+    period: Period | None = None
+
+    @property
+    def per(self) -> str:
+        """The period in words, empty where the budget has none."""
+        return f" per {self.period.per}" if self.period and self.period.per != EVER else ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where the budget is used up."""
+        if self.period is None or self.period.per == EVER:
+            return "raise --budget and run again"
+        begins = f"the next {self.period.per} begins on {self.period.next_day} (UTC)"
+        return f"{begins}; run again then, or raise --budget and run again"
+
+
+class RunRow(NamedTuple):
+    """How the tables refer to a run and its scope."""
+
+    run: int
+    scope: int
+    scope_name: str
+    period: Period | None = None  # whose budget counts, in place of that of the scope
+
+
+_LOCK_SCOPE = select(scopes.c.id).where(scopes.c.id == bindparam("at")).with_for_update(key_share=True)
+_FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
+_sum_booked = select(cast(func.coalesce(func.sum(runs.c.booked), 0), BigInteger))
+_OF_SCOPE = _sum_booked.where(runs.c.scope == bindparam("of_scope"))
+_OF_PERIOD = _sum_booked.where(
+    runs.c.job == bindparam("of_job"),
+    runs.c.started_at >= bindparam("period_begins"),
+    runs.c.started_at < bindparam("period_ends"),
+)
+_ADD = update(runs).where(runs.c.id == bindparam("at")).values(booked=runs.c.booked + bindparam("more"))
+_more = bindparam("more", type_=BigInteger)
+_RESERVE = {
+    is_period: _ADD.where(total.scalar_subquery() + _more <= bindparam("cap", type_=BigInteger))
+    for is_period, total in ((False, _OF_SCOPE), (True, _OF_PERIOD))
+}
+
+
+def lock_scope(connection: Connection, scope: int) -> None:
+    connection.execute(_LOCK_SCOPE, {"at": scope})
+
+
+def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
+    """Lock those of the scopes that are not locked by others. It never waits, so it cannot deadlock."""
+    listed = sorted(set(wanted))
+    return set(connection.execute(_FREE_SCOPES, {"keys": listed}).scalars()) if listed else set()
+
+
+def lock_budget(connection: Connection, run: RunRow) -> None:
+    """Nobody reserves more of the budget of this run until the transaction ends."""
+    if run.period is not None:
+        lock_name(connection, storable(run.period.job))
+    lock_scope(connection, run.scope)
+
+
+def booked_of_scope(connection: Connection, scope: int) -> int:
+    return int(connection.execute(_OF_SCOPE, {"of_scope": scope}).scalar_one())
+
+
+def booked_in(connection: Connection, period: Period) -> int:
+    """What all runs of a job that began in the period have booked."""
+    return int(connection.execute(_OF_PERIOD, _values(period)).scalar_one())
+
+
+def _values(period: Period) -> dict[str, str | float]:
+    return {"of_job": storable(period.job), "period_begins": period.begins, "period_ends": period.ends}
+
+
+def booked_against(connection: Connection, run: RunRow) -> int:
+    """What counts against the budget of the run."""
+    return booked_of_scope(connection, run.scope) if run.period is None else booked_in(connection, run.period)
+
+
+def add_booked(connection: Connection, changes: Mapping[int, int]) -> None:
+    """Change what runs have booked, whatever their budgets."""
+    rows = [{"at": run, "more": more} for run, more in sorted(changes.items()) if more]
+    if rows:
+        connection.execute(_ADD, rows)
+
+
+def reserve(connection: Connection, run: RunRow, price: int, budget: int | None) -> None:
+    """Book the price. The statement itself checks the budget, so no error in arithmetic elsewhere can exceed it."""
+    if budget is None or price <= 0:
+        add_booked(connection, {run.run: price})
+        return
+    values: Mapping[str, object] = {"of_scope": run.scope} if run.period is None else _values(run.period)
+    statement = _RESERVE[run.period is not None]
+    if connection.execute(statement, {"at": run.run, "more": price, "cap": budget, **values}).rowcount != 1:
+        raise StoreError(
+            f"a reservation of {price} micro-dollars does not fit the budget of {budget}: nothing was reserved"
+        )
+
 
 SHORT = 8  # characters of an id that people are shown
 MESSAGE = 1_000  # characters of it that are kept

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Connection,
     Dialect,
     Double,
     ForeignKey,
@@ -27,13 +26,10 @@ from sqlalchemy import (
     Text,
     TextClause,
     TypeDecorator,
-    insert,
-    inspect,
-    select,
     text,
 )
 
-from twothirds.store.errors import DamagedStore, StoreError
+from twothirds.store.errors import DamagedStore
 
 SCHEMA = 15  # counts up with every change of the tables
 
@@ -344,34 +340,3 @@ rate_limits = Table(
     Column("pace", Double, nullable=False),  # share of the allowed rate that is used, since the last complaint
     Column("paced_at", Double, nullable=False),
 )
-
-
-_CREATION_LOCK = 7_203_167  # any constant that all processes share
-
-
-def create_tables(connection: Connection, name: str) -> None:
-    """Create the tables in an empty database, in the caller's transaction; refuse one that is not ours."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _CREATION_LOCK})
-    if not has_tables(connection, name):
-        metadata.create_all(connection, checkfirst=False)
-        connection.execute(insert(version), {"version": SCHEMA})
-
-
-def has_tables(connection: Connection, name: str) -> bool:
-    """Whether the database is a store, or else empty. Raises StoreError for one of another program or schema."""
-    tables = set(inspect(connection).get_table_names())
-    if version.name in tables:
-        found = connection.execute(select(version.c.version)).scalars().all()
-        if found != [SCHEMA]:
-            schema = found[0] if found else "unknown"
-            remedy = "use the program that made it, or give another --store"
-            raise StoreError(f"store {name} has schema {schema}, this program has {SCHEMA}: {remedy}")
-        return True
-    foreign = tables if connection.dialect.name == "sqlite" else tables & metadata.tables.keys()
-    if foreign:
-        raise StoreError(
-            f"store {name} is the database of another program (table {min(foreign)}): "
-            "give a database of its own with --store"
-        )
-    return False

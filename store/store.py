@@ -10,19 +10,26 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
-from twothirds.store.check import Check
-from twothirds.store.connection import connect, leave, store_name, verify_file
 from twothirds.store.costs import Costs
+from twothirds.store.engine import (
+    Clock,
+    Transactions,
+    WaitNotifier,
+    clock_of,
+    connect,
+    create_tables,
+    is_sqlite,
+    leave,
+    store_name,
+    verify_file,
+)
 from twothirds.store.errors import StoreError
+from twothirds.store.maintenance import Check, Housekeeping, Settlements
 from twothirds.store.metrics import Metrics
-from twothirds.store.pruning import Housekeeping
 from twothirds.store.rates import Rates
 from twothirds.store.requests import Requests
 from twothirds.store.review import Queue
 from twothirds.store.runs import Runs
-from twothirds.store.schema import create_tables
-from twothirds.store.settlements import Settlements
-from twothirds.store.transactions import Clock, Transactions, WaitNotifier, clock_of
 
 PATIENCE_SECONDS = 60.0
 
@@ -88,13 +95,12 @@ class Store:
 
     def _create(self, url: str, patience: float) -> None:
         """A new SQLite file gets its schema before its WAL journal: no power cut leaves it without a schema."""
-        is_sqlite = self.engine.dialect.name == "sqlite"
-        engine = connect(url, keep_journal=True) if is_sqlite else self.engine
+        engine = connect(url, keep_journal=True) if is_sqlite(self.engine) else self.engine
         opening = Transactions(engine, self.name, patience=patience, notice=self.notice)
         try:
             opening.first(lambda connection: create_tables(connection, self.name))
         finally:
-            if is_sqlite:
+            if engine is not self.engine:
                 engine.dispose()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twothirds.store.engine import Clock, Transactions
 from twothirds.store.review.items import (
     CHECKED,
     DATASET,
@@ -25,7 +26,6 @@ from twothirds.store.review.rulings import DisputedLabel, Rulings
 from twothirds.store.review.training import Training
 from twothirds.store.review.votes import MOST_PAID_SECONDS, UNSURE, Votes
 from twothirds.store.review.withdrawals import Withdrawal, Withdrawals
-from twothirds.store.transactions import Clock, Transactions
 
 
 class Queue:

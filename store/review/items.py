@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, update
 
+from twothirds.store.engine import KEYS, Clock, Repository, Transactions, analyze, chunks, insert_new, reads, writes
 from twothirds.store.review.people import people
 from twothirds.store.schema import review_examples, review_items, review_votes, review_waits, runs
-from twothirds.store.sql import KEYS, chunks, insert_new
-from twothirds.store.transactions import Clock, Repository, Transactions, reads, writes
 
 OPEN, DONE, ABANDONED, CHECK = "open", "done", "given up", "check"  # states of a question
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
@@ -96,8 +95,8 @@ class Items(Repository):
         insert_new(connection, review_examples, rows)
         now = self._clock()
         insert_new(connection, items, [_row(asked, now) for asked in questions])
-        if len(questions) >= MANY and connection.dialect.name == "postgresql":  # else it plans for an empty table
-            connection.execute(text("ANALYZE review_items"))
+        if len(questions) >= MANY:
+            analyze(connection, items)
         raised = [
             {"of": asked.digest, "wanted": asked.votes, "urgent": asked.priority}
             for asked in questions

@@ -28,6 +28,7 @@ from sqlalchemy import (
     update,
 )
 
+from twothirds.store.engine import Repository, any_of, reads, writes
 from twothirds.store.review.items import (
     ASKED,
     CHECK,
@@ -44,8 +45,6 @@ from twothirds.store.review.items import (
     votes,
 )
 from twothirds.store.review.people import people
-from twothirds.store.sql import any_of
-from twothirds.store.transactions import Repository, reads, writes
 
 PERSON: BindParameter[Any] = bindparam("person")
 _NOW: BindParameter[Any] = bindparam("now")
@@ -260,7 +259,7 @@ def _choose(connection: Connection, person: int, terms: LeaseTerms, now: float) 
     one_queue = terms.queue is not None
     values = {"person": person, "now": now} | ({"queue": terms.queue} if one_queue else {})
     first = connection.execute(_answerable(one_queue, False, 1), values).one_or_none()
-    if first is None and connection.dialect.name != "sqlite":  # which locks no single question
+    if first is None:
         first = connection.execute(_answerable(one_queue, False, 1, skip_locked=False), values).one_or_none()
     if first is None or not first.page:
         return [] if first is None else [first]

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select, update
 
+from twothirds.store.engine import Repository, insert_new, reads, writes
 from twothirds.store.review.items import EXPIRED, GIVEN, HELD, VOTE, items, votes
 from twothirds.store.review.leases import (
     HAS_FREE_SLOT,
@@ -27,8 +28,6 @@ from twothirds.store.review.leases import (
 from twothirds.store.review.people import add_person, people
 from twothirds.store.review.votes import LATE, SKIPPED, WITHDRAWN, count_votes
 from twothirds.store.schema import review_hits
-from twothirds.store.sql import insert_new
-from twothirds.store.transactions import Repository, reads, writes
 
 PLANNED, POSTED, COLLECTED = "planned", "posted", "collected"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, cast, func, select
 
+from twothirds.store.engine import Clock, Repository, Transactions, reads
 from twothirds.store.review.items import CHECK, DATASET, GIVEN, OPEN, VOTE, items, votes
 from twothirds.store.schema import json_text, review_waits, runs
-from twothirds.store.transactions import Clock, Repository, Transactions, reads
 
 OTHERS, WORKING, PAUSED, FINISHED, UNASKED = "others", "working", "paused", "finished", "unasked"
 RECENT = 50  # runs that are looked at

@@ -9,10 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
+from twothirds.store.engine import Repository, insert_new, reads, writes
 from twothirds.store.errors import StoreError
 from twothirds.store.schema import review_invitations, review_people, review_secrets
-from twothirds.store.sql import insert_new
-from twothirds.store.transactions import Repository, reads, writes
 
 REVIEWER, EDITOR, ADMIN = "reviewer", "editor", "admin"  # roles of invitations
 REVOKED, EXPIRED = "revoked", "expired"

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, literal_column, or_, select
 
+from twothirds.store.engine import Clock, Repository, Transactions, reads
 from twothirds.store.review.items import (
     CHECK,
     DATASET,
@@ -24,7 +25,6 @@ from twothirds.store.review.items import (
 )
 from twothirds.store.review.leases import PERSON, is_available
 from twothirds.store.review.people import people
-from twothirds.store.transactions import Clock, Repository, Transactions, reads
 
 PACE_SAMPLE = 50
 MAX_NAMES = 200  # that are suggested

@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, select, update
 
 from twothirds.store.content import decode
+from twothirds.store.engine import Repository, reads, writes
 from twothirds.store.requests import drop_answer
 from twothirds.store.review.items import DONE, GIVEN, LEASED, OPEN, RULING, VOTE, items, votes
 from twothirds.store.review.leases import end_leases
 from twothirds.store.review.people import people
 from twothirds.store.schema import requests
-from twothirds.store.transactions import Repository, reads, writes
 
 LABEL, WHY = "label", "why"
 USABLE = ("yes", "no")

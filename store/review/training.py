@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, cast, func, insert, or_, select, update
 
+from twothirds.store.engine import Repository, reads, writes
 from twothirds.store.review.items import (
     ASKED,
     CHECK,
@@ -23,7 +24,6 @@ from twothirds.store.review.items import (
     votes,
 )
 from twothirds.store.review.leases import MAX_CANDIDATES, LeasedQuestion, LeaseTerms, leased_question
-from twothirds.store.transactions import Repository, reads, writes
 
 LABEL = "label"
 _OF_TRAINING = (votes, items.c.kind, items.c.question, items.c.queue, items.c.expected)

@@ -10,10 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, case, select, update
 
+from twothirds.store.engine import Repository, any_of, writes
 from twothirds.store.review.items import ABANDONED, DONE, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 from twothirds.store.review.leases import LeaseTerms, drop_leases, free_slot, taken_slots
-from twothirds.store.sql import any_of
-from twothirds.store.transactions import Repository, writes
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
 NOTHING, USED = "nothing", "used"  # why something cannot be undone

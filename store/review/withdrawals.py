@@ -9,12 +9,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, select, update
 
+from twothirds.store.engine import Repository, chunks, reads, writes
 from twothirds.store.requests import drop_answer
 from twothirds.store.review.items import DONE, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 from twothirds.store.review.leases import drop_leases, end_leases
 from twothirds.store.review.votes import WITHDRAWN, count_votes
-from twothirds.store.sql import chunks
-from twothirds.store.transactions import Repository, reads, writes
 
 LABEL = "label"
 _VOTE = tuple(votes.c[name] for name in ("id", "item", "purpose", "slot", "state", "answer_key", "answer"))

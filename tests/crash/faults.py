@@ -52,6 +52,6 @@ class Fault:
 def _library_of(connection: Any) -> Any:
     import sqlite3
 
-    from twothirds.store.connection import sqlite_library
+    from twothirds.store.engine import sqlite_library
 
     return sqlite3 if isinstance(connection, sqlite3.Connection) else sqlite_library()

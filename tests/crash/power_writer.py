@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import event
 
-import twothirds.store.connection
+import twothirds.store.engine
 from tests.support.store_steps import begin, pay
 from twothirds.store import Store, text_key
 
@@ -18,7 +18,7 @@ ROUNDS, ANSWERS = 2, 10  # the store is closed in between, and with it its journ
 
 
 def main(folder: Path, journal: str, syncing: str) -> None:
-    twothirds.store.connection.journal_mode = lambda library_version: journal  # noqa: ARG005 (its name belongs to its type)
+    twothirds.store.engine.journal_mode = lambda library_version: journal  # noqa: ARG005 (its name belongs to its type)
     acknowledged = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for turn in range(ROUNDS):
         with Store.open(str(folder / "store.sqlite")) as opened:

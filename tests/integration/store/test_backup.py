@@ -19,7 +19,7 @@ from twothirds.flows.cli.app import main
 from twothirds.flows.cli.store_check import check
 from twothirds.store import Store, StoreError
 from twothirds.store.backup import back_up, restore
-from twothirds.store.connection import sqlite_library
+from twothirds.store.engine import sqlite_library
 
 ASKED = 400
 

@@ -21,7 +21,7 @@ from tests.support.store_steps import answers as stored
 from tests.support.store_steps import begin, claim, pay
 from twothirds.flows.cli.app import main
 from twothirds.store import Store, StoreError
-from twothirds.store.connection import connect, sqlite_library
+from twothirds.store.engine import connect, sqlite_library
 
 WAL_ONLY = pytest.mark.skipif(sqlite_library() is sqlite3, reason="Python's own SQLite keeps no WAL journal")
 pytestmark = WAL_ONLY

@@ -16,7 +16,7 @@ from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import Answer, Question
 from twothirds.store import Store, StoreUnavailable, back_up, restore
-from twothirds.store.connection import journal_mode, sqlite_library
+from twothirds.store.engine import journal_mode, sqlite_library
 
 Loss = Callable[[Path], None]
 

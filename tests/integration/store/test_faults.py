@@ -12,7 +12,7 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import PRICE, SCOPE, answers, begin, claim, granted, pay, reply, send
 from twothirds.store import Store, StoreError
-from twothirds.store.connection import sqlite_library
+from twothirds.store.engine import sqlite_library
 
 
 def lose_the_next_acknowledgement(store: Store, patch: pytest.MonkeyPatch) -> None:
@@ -75,10 +75,8 @@ def test_a_server_that_stays_away_ends_in_one_line(postgres: PostgresServer) -> 
 
 def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store.sqlite"
-    monkeypatch.setattr("twothirds.store.connection.BUSY_MILLISECONDS", 10)
-    monkeypatch.setattr(
-        "twothirds.store.connection._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 10}
-    )
+    monkeypatch.setattr("twothirds.store.engine.BUSY_MILLISECONDS", 10)
+    monkeypatch.setattr("twothirds.store.engine._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 10})
     with Store.open(str(path), patience=0.1) as store:
         begin(store)
         other = sqlite_library().connect(str(path), isolation_level=None)  # locks do not hold between two libraries

@@ -15,7 +15,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.store_steps import begin, claim, pay
 from twothirds.flows.settings import open_store
 from twothirds.store import Store, StoreError
-from twothirds.store.connection import connect, journal_mode, sqlite_library
+from twothirds.store.engine import connect, journal_mode, sqlite_library
 
 
 def test_parent_folders_are_made_and_a_plain_path_is_a_store(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from twothirds.reports.export.formats import export_run
 from twothirds.sources.load import load_dataset
 from twothirds.store import Store
 from twothirds.store.backup import back_up, restore
-from twothirds.store.connection import connect, sqlite_library
+from twothirds.store.engine import connect, sqlite_library
 
 FILES = {"wal": {"s.sqlite", "s.sqlite-wal", "s.sqlite-shm"}, "delete": {"s.sqlite", "s.sqlite-journal"}}
 

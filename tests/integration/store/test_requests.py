@@ -24,8 +24,8 @@ from tests.support.store_steps import (
 )
 from tests.support.stored_answers import every_request
 from twothirds.store import Claimed, Reply, Store, StoreError, text_key
-from twothirds.store.budgets import reserve
 from twothirds.store.requests import COLLECTABLE_SECONDS, ClaimTerms, Wanted, drop_answer
+from twothirds.store.runs import reserve
 
 
 def test_a_question_is_granted_once_until_it_is_answered(store: Store) -> None:

@@ -15,15 +15,15 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tests.support.store_steps import begin, claim
 from twothirds.store import Store, text_key
-from twothirds.store.connection import LIMITS
+from twothirds.store.engine import LIMITS
 
 SUSPENDED = """
 import json, os, signal, sys
 from twothirds.store import Store
-import twothirds.store.connection, twothirds.store.requests
-from twothirds.store.budgets import lock_budget
+import twothirds.store.engine, twothirds.store.requests
+from twothirds.store.runs import lock_budget
 from tests.support.store_steps import begin, claim
-twothirds.store.connection.LIMITS["idle_in_transaction_session_timeout"] = "1s"
+twothirds.store.engine.LIMITS["idle_in_transaction_session_timeout"] = "1s"
 opened = Store.open(sys.argv[1], patience=0.5)
 begin(opened, "run-1")
 times = []
@@ -45,7 +45,7 @@ def test_the_others_go_on_and_the_one_that_wakes_tries_again(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(LIMITS, "lock_timeout", "200ms")
-    monkeypatch.setattr("twothirds.store.transactions._SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("twothirds.store.engine._SILENT_SECONDS", 0.1)
     said: list[str] = []
     url = postgres.fresh_schema()
     with Store.open(url, say=said.append) as store:
@@ -79,10 +79,8 @@ def test_every_connection_has_the_limits(postgres: PostgresServer) -> None:
 
 def test_a_file_that_a_suspended_process_holds_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite cannot end another process's transaction: the wait ends in one line that says what to do."""
-    monkeypatch.setattr(
-        "twothirds.store.connection._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 50}
-    )
-    monkeypatch.setattr("twothirds.store.transactions._SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("twothirds.store.engine._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 50})
+    monkeypatch.setattr("twothirds.store.engine._SILENT_SECONDS", 0.1)
     path, said = str(tmp_path / "store.sqlite"), list[str]()
     with Store.open(path) as other, Store.open(path, patience=1, say=said.append) as store:
         begin(store)

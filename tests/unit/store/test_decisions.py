@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from twothirds.store.connection import journal_mode
+from twothirds.store.engine import journal_mode
 from twothirds.store.errors import masked
 from twothirds.store.owners import is_dead, new_owner
 

@@ -21,7 +21,7 @@ from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import OpenAIOracle
 from twothirds.models.prices import Price
 from twothirds.store import Rate, Store
-from twothirds.store.connection import sqlite_library
+from twothirds.store.engine import sqlite_library
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 

@@ -1,6 +1,8 @@
-"""Engines for SQLite and PostgreSQL; the settings that durability needs are set and asserted on every connection.
+"""Engines for SQLite and PostgreSQL, short transactions that are retried, and whatever differs between the two.
 
-An SQLite file is examined before anything is written to it: a damaged or foreign file is left unchanged."""
+The settings that durability needs are set and asserted on every connection. An SQLite file is examined before anything
+is written to it: a damaged or foreign file is left unchanged. A transaction is retried after a conflict or a dropped
+connection, also when only the acknowledgement of its COMMIT was lost: every write must therefore be idempotent."""
 
 from __future__ import annotations
 
@@ -8,19 +10,55 @@ import os
 import random
 import re
 import sqlite3
+import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    LargeBinary,
+    Table,
+    bindparam,
+    cast,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from twothirds.store.errors import DamagedStore, StoreError, StoreUnavailable, explained, masked
-from twothirds.store.schema import has_tables
+from twothirds.store.errors import (
+    DamagedStore,
+    StoreError,
+    StoreUnavailable,
+    explained,
+    first_line,
+    masked,
+)
+from twothirds.store.schema import SCHEMA, metadata, version
+
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R", bound="Repository")
+Clock = Callable[[], float]
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
@@ -246,7 +284,7 @@ def verify_file(engine: Engine, name: str) -> bool:
     """Raise StoreError for a file that is not an intact store of this schema; servers are not examined.
 
     Returns whether an SQLite file is marked as in use while its journal is missing, as in a copy of that file alone."""
-    if engine.dialect.name != "sqlite" or not engine.url.database:
+    if not is_sqlite(engine) or not engine.url.database:
         return False
     path = Path(engine.url.database)
     if not path.exists():
@@ -297,7 +335,7 @@ def leave(engine: Engine, process: int) -> None:
     While others use the store, as much as possible is moved from the journal to the file. It never fails or waits
     long."""
     engine.dispose()
-    if engine.dialect.name != "sqlite" or not engine.url.database or process != os.getpid():
+    if not is_sqlite(engine) or not engine.url.database or process != os.getpid():
         return
     library, path = engine.dialect.loaded_dbapi, Path(engine.url.database)
     for wait in (0.3, 0.0, 0.0):
@@ -318,3 +356,288 @@ def _is_settled(library: Any, path: Path, wait: float) -> bool:
         last.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         last.execute("PRAGMA busy_timeout=0")
         return bool(last.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete")
+
+
+def create_tables(connection: Connection, name: str) -> None:
+    """Create the tables in an empty database, in the caller's transaction; refuse one that is not ours."""
+    lock_name(connection, version.name)
+    if not has_tables(connection, name):
+        metadata.create_all(connection, checkfirst=False)
+        connection.execute(insert(version), {"version": SCHEMA})
+
+
+def has_tables(connection: Connection, name: str) -> bool:
+    """Whether the database is a store, or else empty. Raises StoreError for one of another program or schema."""
+    tables = set(inspect(connection).get_table_names())
+    if version.name in tables:
+        found = connection.execute(select(version.c.version)).scalars().all()
+        if found != [SCHEMA]:
+            schema = found[0] if found else "unknown"
+            remedy = "use the program that made it, or give another --store"
+            raise StoreError(f"store {name} has schema {schema}, this program has {SCHEMA}: {remedy}")
+        return True
+    foreign = tables if is_sqlite(connection) else tables & metadata.tables.keys()
+    if foreign:
+        raise StoreError(
+            f"store {name} is the database of another program (table {min(foreign)}): "
+            "give a database of its own with --store"
+        )
+    return False
+
+
+CHUNK = 500  # values in one IN (…): well below the limits of both databases
+KEYS: BindParameter[Any] = bindparam("keys", expanding=True)  # such an IN (…) in a statement that is built once
+_LOCK_NAME = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+_POSTGRESQL_SIZES = """SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = current_schema() AND relkind = 'r'"""
+FREE = "indexes and free space"
+
+
+def is_sqlite(bind: Engine | Connection) -> bool:
+    return bind.dialect.name == "sqlite"
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert the rows that violate no unique constraint; returns how many."""
+    dialect_insert = sqlite.insert if is_sqlite(connection) else postgresql.insert
+    return connection.execute(dialect_insert(table).on_conflict_do_nothing(), list(rows)).rowcount if rows else 0
+
+
+def any_of(column: Column[int]) -> ColumnElement[bool]:
+    """That the column is one of `keys`."""
+    return column.in_(KEYS)
+
+
+def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def lock_name(connection: Connection, name: str) -> None:
+    """Nobody else has a lock of this name until the transaction ends. SQLite has one writer at a time."""
+    if not is_sqlite(connection):
+        connection.execute(_LOCK_NAME, {"name": name})
+
+
+def analyze(connection: Connection, table: Table) -> None:
+    """Have the planner look at a table that has grown: PostgreSQL plans for an empty one until then."""
+    if not is_sqlite(connection):
+        connection.execute(text(f"ANALYZE {table.name}"))
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """A transaction that reads one state of the store, however long it takes."""
+    options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with engine.connect().execution_options(**({} if is_sqlite(engine) else options)) as reading, reading.begin():
+        yield reading
+
+
+def advance_ids(connection: Connection, table: Table) -> None:
+    """Give new rows ids above those that were copied into the table; SQLite does so by itself."""
+    if not is_sqlite(connection) and "id" in table.columns:
+        highest = f"SELECT max(id) FROM {table.name}"  # noqa: S608 (a table of ours)
+        at = connection.execute(text(highest)).scalar()
+        if at is not None:
+            named = {"name": table.name, "at": at}
+            connection.execute(text("SELECT setval(pg_get_serial_sequence(:name, 'id'), :at)"), named)
+
+
+def file_problems(connection: Connection, most: int) -> list[str]:
+    """What is wrong with the file of an SQLite store; a server looks after its own files."""
+    if not is_sqlite(connection):
+        return []
+    lines = connection.exec_driver_sql(f"PRAGMA integrity_check({most})").scalars().all()
+    dangling = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return [f"file: {line}" for line in lines if line != "ok"] + [
+        f"table {row[0]} refers to a row of {row[2]} that is not there" for row in dangling[:most]
+    ]
+
+
+def table_sizes(connection: Connection) -> dict[str, int]:
+    """Bytes by table: of PostgreSQL with indexes and what is stored apart; of SQLite what the cells hold, numbers as
+    their digits, and as FREE the rest of the file."""
+    if not is_sqlite(connection):
+        return {str(name): int(size) for name, size in connection.exec_driver_sql(_POSTGRESQL_SIZES)}
+    sizes = dict[str, int]()
+    for table in metadata.tables.values():
+        cells = (func.coalesce(func.length(cast(column, LargeBinary)), 0) for column in table.c)
+        total = func.coalesce(func.sum(sum(cells, start=cast(0, BigInteger))), 0)
+        sizes[table.name] = int(connection.execute(select(total).select_from(table)).scalar_one())
+    pages, size = (connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size"))
+    return sizes | {FREE: max(pages * size - sum(sizes.values()), 0)}
+
+
+def vacuum(engine: Engine) -> bool:
+    """Make an SQLite file as small as what it holds; False where runs that are writing prevent it. PostgreSQL does so
+    by itself."""
+    if not is_sqlite(engine):
+        return True
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute("VACUUM")
+        connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except engine.dialect.loaded_dbapi.Error as error:
+        if "locked" not in str(error) and "busy" not in str(error):
+            raise
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+_CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_SERVER_DOWN = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
+_SUSPENDED = {"25P03", "25P04", "57P05"}  # idle in a transaction for too long, transaction too long, session idle
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_SILENT_SECONDS = 2.0  # a longer wait is reported
+_REPEAT_SECONDS = 60.0
+
+
+class WaitNotifier:
+    """Says what is waited for, once a minute for each subject, however many threads wait for it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._lock = threading.Lock()
+        self._noticed_at: dict[str, float] = {}
+
+    def __call__(self, subject: str, message: str) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if now - self._noticed_at.get(subject, float("-inf")) < _REPEAT_SECONDS:
+                return
+            self._noticed_at[subject] = now
+        self._say(message)
+
+
+class Transactions:
+    """Reads and writes of one engine, usable from many threads."""
+
+    def __init__(self, engine: Engine, name: str, *, patience: float, notice: WaitNotifier) -> None:
+        self.engine = engine
+        self.name = name
+        self._notice = notice
+        self._patience = patience
+        self._writers = engine.execution_options(writes=True)
+        # PostgreSQL shows each statement what is committed by then, within a transaction or without one.
+        self._readers = engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")
+        # SQLite takes one writer at a time: its own threads wait here, in turn, and not by polling the file.
+        self._writing = threading.Lock() if is_sqlite(engine) else nullcontext()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        return self._retry(self._readers, work, is_transient)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        with self._writing:
+            return self._retry(self._writers, work, is_transient)
+
+    def first(self, work: Callable[[Connection], T]) -> T:
+        """The write with which a store is opened: retried after a conflict, but not when the server is down."""
+        return self._retry(self._writers, work, is_conflict)
+
+    def _retry(
+        self, engine: Engine, work: Callable[[Connection], T], is_retryable: Callable[[SQLAlchemyError], bool]
+    ) -> T:
+        began = time.monotonic()
+        deadline, pause, was_cut = began + self._patience, _FIRST_PAUSE, False
+        while True:
+            try:
+                with engine.begin() as connection:
+                    result = work(connection)
+                    file: OpenedFile | None = connection.info.get("file")
+                if file is not None and engine is self._writers:
+                    file.check()
+                return result
+            except SQLAlchemyError as error:
+                is_cut = isinstance(error, DBAPIError) and error.connection_invalidated
+                if is_cut and not was_cut:  # perhaps this process was suspended: patience begins again
+                    was_cut, deadline = True, time.monotonic() + self._patience
+                if not is_retryable(error) or time.monotonic() + pause > deadline:
+                    raise explained(self.name, error) from error
+                if time.monotonic() - began > _SILENT_SECONDS:
+                    left = f"at most {deadline - time.monotonic():.0f} s more"
+                    self._notice("store", f"waiting for store {self.name} ({first_line(error)}), {left}")
+            except UnicodeDecodeError as error:
+                raise explained(self.name, error) from error
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+class Repository:
+    """Base of the classes that read and write some tables. Callers leave out the `connection` of methods under @reads
+    and @writes; each call is one short transaction and may come from any thread."""
+
+    def __init__(self, transactions: Transactions, clock: Clock) -> None:
+        self._transactions = transactions
+        self._clock = clock
+
+
+def reads(method: Callable[Concatenate[R, Connection, P], T]) -> Callable[Concatenate[R, P], T]:
+    """Run the method in a read transaction."""
+
+    @wraps(method)
+    def read(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._transactions.read(lambda connection: method(self, connection, *args, **kwargs))
+
+    return read
+
+
+def writes(method: Callable[Concatenate[R, Connection, P], T]) -> Callable[Concatenate[R, P], T]:
+    """Run the method in a write transaction. It may be retried: it must be idempotent and take no iterators."""
+
+    @wraps(method)
+    def write(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._transactions.write(lambda connection: method(self, connection, *args, **kwargs))
+
+    return write
+
+
+def is_conflict(error: SQLAlchemyError) -> bool:
+    """Whether another process was in the way, so that a retry may succeed."""
+    if not isinstance(error, DBAPIError):
+        return False
+    return getattr(error.orig, "sqlstate", None) in _CONFLICTS or "is locked" in str(error.orig)
+
+
+def is_transient(error: SQLAlchemyError) -> bool:
+    """Whether it was a conflict, or a connection that was dropped or could not be made."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if error.connection_invalidated or is_conflict(error):
+        return True
+    if not hasattr(error.orig, "sqlstate"):
+        return False
+    state: str | None = getattr(error.orig, "sqlstate", None)
+    if state is None:  # no server answered
+        return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
+    return state in _SERVER_DOWN | _SUSPENDED or state.startswith("08")
+
+
+def clock_of(engine: Engine) -> Clock:
+    """The time by which leases and pauses are counted: the database's, so that machines whose clocks differ agree.
+    SQLite is used by one machine, whose clock it is."""
+    return time.time if is_sqlite(engine) else ServerClock(engine)
+
+
+class ServerClock:
+    """The server's clock as read with each new connection; what has passed since is counted here, whatever happens to
+    the clock of this machine meanwhile."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._read, self._at = time.time(), _elapsed()
+        event.listen(engine, "connect", self._measure)
+
+    def _measure(self, connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
+            self._read, self._at = float(cursor.fetchone()[0]), _elapsed()
+        connection.commit()
+
+    def __call__(self) -> float:
+        return self._read + _elapsed() - self._at
+
+
+def _elapsed() -> float:
+    """Seconds that never jump; on Linux they go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
