@@ -42,7 +42,7 @@ from benchmarks.store import FEATURES, MAX_EXPONENT, NEGLIGIBLE, Database, datab
 from twothirds.flows.enrich.batches import Batch, BatchFuture, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.runners import local_submit
-from twothirds.reports.enrichment import Column, LabelTable, TableSchema, read_table, write_table
+from twothirds.reports.versions import Column, LabelTable, TableSchema, read_table, write_table
 
 MEASURES = ("local", "nights", "first", "cluster")
 RUNNERS = ("threads", "dask", "ray")

@@ -19,9 +19,9 @@ from cachetools import LRUCache
 
 from twothirds.reports import Run
 from twothirds.reports.compare import COMPARISON_JSON, ListedComparison, read_listed
-from twothirds.reports.enrichment import SUMMARY, ListedTable
 from twothirds.reports.page import dataset_of
 from twothirds.reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary, replace_file, without_paths
+from twothirds.reports.versions import SUMMARY, ListedTable
 from twothirds.sources import Dataset, Example, name_of
 
 DEPTH = 3  # folders below a root in which runs are looked for

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from twothirds.reports.compare import COMPARISON_JSON
-from twothirds.reports.enrichment import SUMMARY
+from twothirds.reports.versions import SUMMARY
 from twothirds.studio.catalog import key_of
 from twothirds.studio.config import EditRefused, FormField, StartPlan
 from twothirds.studio.pages import OWNER, Key, Studio, StudioPages, for_staff

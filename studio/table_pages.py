@@ -13,8 +13,8 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from twothirds.reports.drawing import share_bar
-from twothirds.reports.enrichment import SUMMARY, ColumnFigures, ListedTable, TableVersion, column_figures, nights_of
 from twothirds.reports.run import RUN_JSON, RunError
+from twothirds.reports.versions import SUMMARY, ColumnFigures, ListedTable, TableVersion, column_figures, nights_of
 from twothirds.store import Night
 from twothirds.studio.catalog import key_of
 from twothirds.studio.pages import Key, Studio, StudioPages, for_staff

@@ -13,8 +13,8 @@ from twothirds.flows.oracle_specs import OracleSpec, check_exemplars
 from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import local_folder
 from twothirds.models import Feature, check_ahead
-from twothirds.reports.enrichment import Contract
 from twothirds.reports.run import check_writable
+from twothirds.reports.versions import Contract
 from twothirds.sources import Example, find_rows, iter_examples
 
 LOOKED_AT = 100  # examples at most, until one is readable

@@ -51,7 +51,8 @@ from twothirds.models import (
     take_over_probe,
 )
 from twothirds.reports.drawing import plural
-from twothirds.reports.enrichment import (
+from twothirds.reports.run import RunError, TableBusy, locked
+from twothirds.reports.versions import (
     GROWING,
     SUMMARY,
     Column,
@@ -61,7 +62,6 @@ from twothirds.reports.enrichment import (
     read_table,
     table_version,
 )
-from twothirds.reports.run import RunError, TableBusy, locked
 from twothirds.sources import Example, Rows, examples_in, find_rows, name_of
 from twothirds.store import Store, StoreError
 from twothirds.tasks import publish_enrichment

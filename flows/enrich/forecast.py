@@ -35,8 +35,8 @@ from twothirds.flows.estimate import (
 from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import OutFolder
 from twothirds.models import Feature, Oracle
-from twothirds.reports.enrichment import read_table
 from twothirds.reports.run import RunError
+from twothirds.reports.versions import read_table
 from twothirds.sources import Example, name_of
 from twothirds.store import Store
 

@@ -27,8 +27,8 @@ from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_f
 from twothirds.flows.progress import SILENT, Display, recorded_run, run_ledger
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.models import AnswersPending, CachedOracle, Oracle, Panel, connect, digest_of, in_usd, rows_save
-from twothirds.reports.enrichment import LabelTable, read_table
 from twothirds.reports.run import RunError, defuse, replace_file
+from twothirds.reports.versions import LabelTable, read_table
 from twothirds.sources import Example, iter_examples, name_of
 from twothirds.store import Store
 from twothirds.tasks import elicit, label, publish

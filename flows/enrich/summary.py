@@ -20,7 +20,8 @@ from twothirds.flows.settings import micro_of
 from twothirds.models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
 from twothirds.reports.analysis import Share, drift_of
 from twothirds.reports.drawing import plural
-from twothirds.reports.enrichment import (
+from twothirds.reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
+from twothirds.reports.versions import (
     SCHEMA,
     SUMMARY,
     Cells,
@@ -34,7 +35,6 @@ from twothirds.reports.enrichment import (
     write_refused,
     write_table,
 )
-from twothirds.reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
 FAILED, WAITING, CONTRACT = "failed", "waiting", "contract"  # why an enrichment stopped
 

@@ -21,8 +21,8 @@ from twothirds.flows.enrich.predict import Predictor
 from twothirds.flows.predicting import AskingStopped
 from twothirds.models import ExampleChanged, Feature, Money, OracleError, Unlike
 from twothirds.models.predicted import groups_of, leanings
-from twothirds.reports.enrichment import Cells, LabelTable
 from twothirds.reports.run import UnusableCounts
+from twothirds.reports.versions import Cells, LabelTable
 from twothirds.sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
 from twothirds.store import StoreError, Totals
 

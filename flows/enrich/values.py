@@ -14,8 +14,8 @@ import numpy as np
 
 from twothirds.discovery import UNKNOWN
 from twothirds.discovery.families import open_rows, posterior_of, values_of
-from twothirds.reports.enrichment import LabelTable
 from twothirds.reports.run import Attribute, RunError, replace_file
+from twothirds.reports.versions import LabelTable
 
 NAME = "attributes.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean

@@ -64,8 +64,8 @@ def ending_of(error: BaseException) -> Ending:
     from twothirds.discovery import StrategyError
     from twothirds.flows.prefect_api.servers import ServerError
     from twothirds.models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
-    from twothirds.reports.enrichment import ContractViolated
     from twothirds.reports.run import RunError, TableBusy
+    from twothirds.reports.versions import ContractViolated
     from twothirds.sources import DatasetError, DatasetMissing
     from twothirds.store import StoreError, StoreFull, StoreUnavailable
 

@@ -23,9 +23,9 @@ from twothirds.reports.curation import (
     unused_corrections,
 )
 from twothirds.reports.drawing import plural
-from twothirds.reports.enrichment import CorrectedCell
 from twothirds.reports.page import dataset_of
 from twothirds.reports.run import restore
+from twothirds.reports.versions import CorrectedCell
 
 COLUMNS = ("id", "feature", "corrected")
 SPELLED = {"1": 1, "true": 1, "y": 1, "0": 0, "false": 0, "n": 0, **LABELS}

@@ -30,8 +30,8 @@ from twothirds.flows.serving.forms import COMMANDS, form_fields
 from twothirds.flows.serving.steer import validated
 from twothirds.flows.settings import RunSettings
 from twothirds.models import MICRO, OracleError, digest_of
-from twothirds.reports.enrichment import SUMMARY
 from twothirds.reports.run import RunError
+from twothirds.reports.versions import SUMMARY
 from twothirds.sources import DatasetError, name_of, printable
 from twothirds.store import StoreError
 from twothirds.studio import EditRefused, StartPlan

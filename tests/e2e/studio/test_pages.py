@@ -20,8 +20,8 @@ from tests.support.hostile_studio import hostile_folders
 from tests.support.review_browser import SCREEN
 from tests.support.studio_site import StudioSite, faces_run, running_studio
 from twothirds.flows.serving.app import studio_link
-from twothirds.reports.enrichment.contract import ContractViolated
 from twothirds.reports.finished_run import Run
+from twothirds.reports.versions.contract import ContractViolated
 from twothirds.store import Store
 from twothirds.studio.catalog import key_of
 

@@ -19,8 +19,8 @@ from twothirds.flows.compare.flow import run_comparison
 from twothirds.flows.compare.preparation import prepare_comparison
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.reports.compare import write_comparison
-from twothirds.reports.enrichment.contract import ContractViolated
 from twothirds.reports.finished_run import Run
+from twothirds.reports.versions.contract import ContractViolated
 from twothirds.store import Store
 from twothirds.studio.catalog import key_of
 

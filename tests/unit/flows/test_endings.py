@@ -12,8 +12,8 @@ from prefect.client.schemas.objects import StateType
 from twothirds.flows.errors import UsageError
 from twothirds.flows.prefect_api.endings import ENDINGS, FAILED, Ending, ending_of, line_of
 from twothirds.models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost, OracleUnavailable, ServerAway
-from twothirds.reports.enrichment import ContractViolated
 from twothirds.reports.run import RunError, TableBusy
+from twothirds.reports.versions import ContractViolated
 from twothirds.sources import DatasetError, DatasetMissing
 from twothirds.store import StoreFull, StoreUnavailable
 from twothirds.tasks.ask import without_tracebacks

@@ -30,8 +30,8 @@ from twothirds.flows.runs.curate import CurationRequest, curate
 from twothirds.models.oracle import AnswersPending, Label
 from twothirds.models.prompting.comparisons import EXCLUDED
 from twothirds.reports import Run
-from twothirds.reports.enrichment import read_table
 from twothirds.reports.export import export_run
+from twothirds.reports.versions import read_table
 from twothirds.sources import load_dataset
 
 COUNT = 16

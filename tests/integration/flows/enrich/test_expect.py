@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.growing_worlds import World, night, table
 from twothirds.flows.cli.errors import explain
-from twothirds.reports.enrichment import ContractViolated
 from twothirds.reports.run.files import RunError
+from twothirds.reports.versions import ContractViolated
 
 
 @pytest.fixture

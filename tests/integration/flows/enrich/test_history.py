@@ -16,7 +16,7 @@ import pytest
 from tests.support.growing_worlds import TellingWorld, World, night, table
 from twothirds.flows.enrich import flow
 from twothirds.flows.enrich import summary as written_summary
-from twothirds.reports.enrichment import CorrectedCell
+from twothirds.reports.versions import CorrectedCell
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 

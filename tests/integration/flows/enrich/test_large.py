@@ -16,7 +16,7 @@ from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.models import AnswersPending
-from twothirds.reports.enrichment import LabelTable, read_table, write_table
+from twothirds.reports.versions import LabelTable, read_table, write_table
 from twothirds.sources.dataset import Example, Quarantined, digest_of_content
 from twothirds.sources.load import iter_examples
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.growing_worlds import World, night, table
 from twothirds.flows.enrich import summary as written_summary
 from twothirds.flows.enrich.summary import EnrichSummary
-from twothirds.reports.enrichment import nights_of
+from twothirds.reports.versions import nights_of
 from twothirds.store import Store
 
 MOVES = ("added", "changed", "renamed", "copies", "filled", "unchanged", "gone", "rows", "paid_calls")

@@ -26,7 +26,7 @@ from twothirds.flows.enrich.rediscover import rediscover_with
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
 from twothirds.flows.prefect_api.history import History
 from twothirds.models.oracle import ServerAway
-from twothirds.reports.enrichment import ContractViolated
+from twothirds.reports.versions import ContractViolated
 from twothirds.sources import DatasetError
 
 

@@ -17,12 +17,12 @@ from twothirds.discovery.questions import UNKNOWN
 from twothirds.reports.curation.corrections import LabelEdit, checked_by_people, read_corrections, record_corrections
 from twothirds.reports.curation.events import StaleEdit, append_events, read_events
 from twothirds.reports.curation.log import plan_change, read_log, record_change, undo
-from twothirds.reports.enrichment.table import Column, CorrectedCell, LabelTable, TableSchema
-from twothirds.reports.enrichment.table_file import read_table, write_table
 from twothirds.reports.export.content import ExportContent
 from twothirds.reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run.files import RunError
+from twothirds.reports.versions.table import Column, CorrectedCell, LabelTable, TableSchema
+from twothirds.reports.versions.table_file import read_table, write_table
 
 IDS = [f"e{number}" for number in range(9)]
 NAMES = ["a", "b", "c", "d"]

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN
-from twothirds.reports.enrichment.table import LabelTable
-from twothirds.reports.enrichment.table_file import GROUP_ROWS
 from twothirds.reports.run import replace_file
+from twothirds.reports.versions.table import LabelTable
+from twothirds.reports.versions.table_file import GROUP_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,8 @@ from twothirds.flows.discover.known import read_features
 from twothirds.flows.errors import UsageError
 from twothirds.models.oracle import Feature
 from twothirds.reports.analysis.groups import Share, drift_of, fisher, newcombe
-from twothirds.reports.enrichment.table import Column, LabelTable, TableSchema
-from twothirds.reports.enrichment.table_file import read_file, read_table, write_file, write_table
+from twothirds.reports.versions.table import Column, LabelTable, TableSchema
+from twothirds.reports.versions.table_file import read_file, read_table, write_file, write_table
 
 MEANING = TableSchema(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.growing_worlds import World, night
-from twothirds.reports.enrichment.table_file import read_table
-from twothirds.reports.enrichment.table_versions import ListedTable, column_figures, nights_of
 from twothirds.reports.run.files import RunError
+from twothirds.reports.versions.table_file import read_table
+from twothirds.reports.versions.table_versions import ListedTable, column_figures, nights_of
 
 
 def test_columns_and_nights_are_what_the_table_holds(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN, Labels
-from twothirds.reports.enrichment.table import PREDICTED, Column, CorrectedCell, LabelTable, TableSchema
 from twothirds.reports.run import RunError, replace_file
+from twothirds.reports.versions.table import PREDICTED, Column, CorrectedCell, LabelTable, TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa

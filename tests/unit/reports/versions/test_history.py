@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twothirds.discovery.questions import UNKNOWN
-from twothirds.reports.enrichment.history import Cells, NewVersion, column_names, write_history
-from twothirds.reports.enrichment.table import Column, LabelTable, TableSchema
+from twothirds.reports.versions.history import Cells, NewVersion, column_names, write_history
+from twothirds.reports.versions.table import Column, LabelTable, TableSchema
 
 ORACLE = {"kind": "openai", "model": "gpt-x"}
 

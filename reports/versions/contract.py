@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from twothirds.discovery import Labels
 from twothirds.discovery.statistics import wilson
-from twothirds.reports.enrichment.history import column_names
-from twothirds.reports.enrichment.table import LabelTable
-from twothirds.reports.enrichment.table_file import REFUSED
 from twothirds.reports.run import RunError
+from twothirds.reports.versions.history import column_names
+from twothirds.reports.versions.table import LabelTable
+from twothirds.reports.versions.table_file import REFUSED
 
 SCHEMA = "schema.json"
 OWN_TYPES = {"id": "string", "digest": "string", "version": "int32"}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from twothirds.discovery.questions import UNKNOWN
-from twothirds.reports.enrichment.contract import Contract, schema_of
-from twothirds.reports.enrichment.table import Column, LabelTable, TableSchema
 from twothirds.reports.run.files import RunError
+from twothirds.reports.versions.contract import Contract, schema_of
+from twothirds.reports.versions.table import Column, LabelTable, TableSchema
 
 
 @pytest.fixture

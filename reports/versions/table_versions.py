@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from twothirds.reports.analysis import Drift, Share, drift_of
-from twothirds.reports.enrichment.history import CELLS, COUNTS, OWN, ROWS, SOURCES
-from twothirds.reports.enrichment.table import Column
-from twothirds.reports.enrichment.table_file import CORRECTOR, TABLE, VERSION, column_name, read_table_schema
 from twothirds.reports.run import JsonPart, RunError
+from twothirds.reports.versions.history import CELLS, COUNTS, OWN, ROWS, SOURCES
+from twothirds.reports.versions.table import Column
+from twothirds.reports.versions.table_file import CORRECTOR, TABLE, VERSION, column_name, read_table_schema
 
 SUMMARY = "enrich.json"
 
