@@ -141,7 +141,7 @@ class Estimate:
 
     @property
     def time_left(self) -> str:
-        from twothirds.reports.drawing import duration
+        from twothirds.studio.web import duration
 
         return duration(self.seconds * max(0.0, 1 - self.stored / max(self.questions, 1)))
 

@@ -101,7 +101,7 @@ def watched(
 
 def _speed(now: Totals, seconds: float, expected: Callable[[], int]) -> str:
     """How many answers come in a minute, and when the last one will."""
-    from twothirds.reports.drawing import duration
+    from twothirds.studio.web import duration
 
     rate, left = now.paid_calls / seconds, expected() - now.paid_calls - now.cached_calls
     end = f", about {duration(left / rate)} left" if rate and left > 0 else ""

@@ -12,27 +12,22 @@ from starlette.exceptions import HTTPException
 from twothirds.store.review import EDITOR, REVIEWER, Queue
 from twothirds.studio.config import METRICS_PASSWORD, EditRefused
 from twothirds.studio.pages import OWNER, Studio, StudioPages
-from twothirds.studio.review import PUBLIC, Authenticator, StaticFiles, Visitor, for_role
-from twothirds.studio.views import static_paths
+from twothirds.studio.review import PUBLIC, Authenticator, Visitor, for_role
+from twothirds.studio.views import html_response
 
 
 class LoginPages(StudioPages):
     def __init__(self, studio: Studio, queue: Queue, authenticator: Authenticator) -> None:
         super().__init__(studio)
         self._queue, self._authenticator = queue, authenticator
-        self._files = StaticFiles(static_paths())
 
     @for_role("GET /s/{token}", PUBLIC)
     def open_link(self, token: str) -> Response:
         invitation = self._authenticator.invitation_of(token)
         if invitation is None or invitation.ended or invitation.role not in (OWNER, EDITOR):
             raise HTTPException(403, "This page opens only with a personal link. Ask for a new one.")
-        page = self._templates.page("door.html", who=invitation.person.name)
+        page = html_response("studio/door.html", who=invitation.person.name)
         return self._authenticator.start_session(invitation, page)
-
-    @for_role("GET /studio/{name}", PUBLIC)
-    def static_file(self, name: str) -> Response:
-        return self._files.response(name)
 
     @for_role("GET /metrics", PUBLIC)
     def metrics(self, authorization: Annotated[str, Header()] = "") -> Response:

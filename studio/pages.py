@@ -19,7 +19,7 @@ from twothirds.store.review import ADMIN, EDITOR
 from twothirds.studio.catalog import OpenRun, RunCatalog, TableCatalog
 from twothirds.studio.config import StudioConfig
 from twothirds.studio.review import BrowserPictures, Pages, RequestContext, for_role
-from twothirds.studio.views import StudioTemplates
+from twothirds.studio.views import html_response
 
 OWNER = ADMIN
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
@@ -34,18 +34,17 @@ class Studio:
     config: StudioConfig
     run_catalog: RunCatalog
     others: TableCatalog
-    templates: StudioTemplates = field(default_factory=StudioTemplates)
     pictures: BrowserPictures = field(default_factory=BrowserPictures)
 
 
 class StudioPages(Pages):
     def __init__(self, studio: Studio) -> None:
-        self._config, self._templates, self._pictures = studio.config, studio.templates, studio.pictures
+        self._config, self._pictures = studio.config, studio.pictures
         self._run_catalog, self._others = studio.run_catalog, studio.others
 
     def render(self, template: str, visitor: RequestContext, status: int = 200, /, **context: Any) -> Response:
         owner = visitor.role == OWNER
-        return self._templates.page(template, status, who=visitor.who, owner=owner, csrf=visitor.csrf, **context)
+        return html_response(f"studio/{template}", status, who=visitor.who, owner=owner, csrf=visitor.csrf, **context)
 
     def opened(self, key: str) -> OpenRun:
         try:

@@ -12,13 +12,13 @@ from cachetools import LRUCache
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from twothirds.reports.drawing import share_bar
 from twothirds.reports.run import RUN_JSON, RunError
 from twothirds.reports.versions import SUMMARY, ColumnFigures, ListedTable, TableVersion, column_figures, nights_of
 from twothirds.store import Night
 from twothirds.studio.catalog import key_of
 from twothirds.studio.pages import Key, Studio, StudioPages, for_staff
 from twothirds.studio.review import Visitor
+from twothirds.studio.web import share_bar
 
 MICRO = 1_000_000
 OPEN_TABLES = 8

@@ -214,7 +214,7 @@ def _print_features(run: Run) -> None:
 
 
 def _result_lines(summary: RunSummary) -> Iterator[str]:
-    from twothirds.reports.drawing import plural
+    from twothirds.studio.web import plural
 
     rare = f" (--rare {summary.rare:g})" if summary.rare != DIFFERENCE else ""
     sampled = f" (both {summary.of_sampled})" if summary.of_sampled else ""
@@ -246,7 +246,7 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
 
 def _lines_of_questions(summary: RunSummary) -> list[str]:
     """What questions for several features brought, and which of these repeat one another."""
-    from twothirds.reports.drawing import plural
+    from twothirds.studio.web import plural
 
     lines = []
     if found := summary.per_question:

@@ -58,7 +58,7 @@ def prune(
     output: StoreOutput = STORE,
 ) -> None:
     """Remove raw replies, and entries of runs that asked nothing. Answers, charges and sums stay."""
-    from twothirds.reports.drawing import plural
+    from twothirds.studio.web import plural
 
     if not older > 0:
         raise UsageError(f"--older {older:g}: give a number of days above 0")
@@ -126,8 +126,8 @@ def settle(
     """List requests whose cost is not known, or book what the provider's bill shows for them."""
     from twothirds.flows.settings import micro, read_usd
     from twothirds.models import in_usd
-    from twothirds.reports.drawing import plural
     from twothirds.store import StoreError, short_id
+    from twothirds.studio.web import plural
 
     if (run is None) is not all or (at is not None and nothing):
         raise UsageError("store settle: give a RUN or --all, and at most one of --at and --nothing")

@@ -32,7 +32,7 @@ from twothirds.reports.compare import (
     verdict_of,
     write_comparison,
 )
-from twothirds.reports.drawing import plural
+from twothirds.studio.web import plural
 from twothirds.tasks import elicit, label, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")

@@ -50,9 +50,9 @@ from twothirds.models import (
 )
 from twothirds.models.people import WaitingOracle, recorded_by
 from twothirds.reports import Run
-from twothirds.reports.drawing import plural
 from twothirds.reports.page import markdown_of, picture_of
 from twothirds.reports.run import LIVE, LiveRun, RunSummary, locked, without_paths
+from twothirds.studio.web import plural
 from twothirds.tasks import ProgressArtifact, elicit, label, publish
 
 CompareTask = Callable[[Panel, list[Any]], Elicited]

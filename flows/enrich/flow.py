@@ -50,7 +50,6 @@ from twothirds.models import (
     in_usd,
     take_over_probe,
 )
-from twothirds.reports.drawing import plural
 from twothirds.reports.run import RunError, TableBusy, locked
 from twothirds.reports.versions import (
     GROWING,
@@ -64,6 +63,7 @@ from twothirds.reports.versions import (
 )
 from twothirds.sources import Example, Rows, examples_in, find_rows, name_of
 from twothirds.store import Store, StoreError
+from twothirds.studio.web import plural
 from twothirds.tasks import publish_enrichment
 
 

@@ -19,7 +19,6 @@ from twothirds.flows.enrich.values import ValueTable
 from twothirds.flows.settings import micro_of
 from twothirds.models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
 from twothirds.reports.analysis import Share, drift_of
-from twothirds.reports.drawing import plural
 from twothirds.reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 from twothirds.reports.versions import (
     SCHEMA,
@@ -35,6 +34,7 @@ from twothirds.reports.versions import (
     write_refused,
     write_table,
 )
+from twothirds.studio.web import plural
 
 FAILED, WAITING, CONTRACT = "failed", "waiting", "contract"  # why an enrichment stopped
 

@@ -49,10 +49,10 @@ from twothirds.models import (
 from twothirds.models.people import RecordedCrowd
 from twothirds.reports import Run
 from twothirds.reports.curation import plan_change, record_change
-from twothirds.reports.drawing import plural
 from twothirds.reports.run import SAME, Attribute, Findings, RunError, Value
 from twothirds.sources import Example
 from twothirds.store import ActiveRun
+from twothirds.studio.web import plural
 
 ROUNDS = 3  # of questions for names: what one leaves over is put together again
 SHOWN = 3  # examples that seem to have none of a family's features

@@ -43,10 +43,10 @@ from twothirds.reports.curation import (
     refuse_stale,
     undo,
 )
-from twothirds.reports.drawing import plural
 from twothirds.reports.run import Findings, RunError
 from twothirds.sources import Example
 from twothirds.store import ActiveRun
+from twothirds.studio.web import plural
 
 
 @dataclass(frozen=True)

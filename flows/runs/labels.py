@@ -22,10 +22,10 @@ from twothirds.reports.curation import (
     record_corrections,
     unused_corrections,
 )
-from twothirds.reports.drawing import plural
 from twothirds.reports.page import dataset_of
 from twothirds.reports.run import restore
 from twothirds.reports.versions import CorrectedCell
+from twothirds.studio.web import plural
 
 COLUMNS = ("id", "feature", "corrected")
 SPELLED = {"1": 1, "true": 1, "y": 1, "0": 0, "false": 0, "n": 0, **LABELS}

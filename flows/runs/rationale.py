@@ -23,9 +23,9 @@ from twothirds.flows.runs.curate import (
 from twothirds.models import MICRO, Answer, CachedOracle, Feature, OracleError, Question, Verdict, Why, in_usd
 from twothirds.models.people import RecordedCrowd
 from twothirds.reports import Run
-from twothirds.reports.drawing import plural
 from twothirds.reports.run import FoundFeature, Rationale, write_reasons
 from twothirds.store import ActiveRun
+from twothirds.studio.web import plural
 
 Which = Literal["doubtful", "disputed"]
 Cell = tuple[FoundFeature, int]  # a feature and a row of the findings

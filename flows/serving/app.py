@@ -27,15 +27,8 @@ from twothirds.reports.run import RunError
 from twothirds.sources import DatasetError
 from twothirds.store import Store, StoreError, render
 from twothirds.store.review import ADMIN, REVIEWER
-from twothirds.studio import (
-    METRICS_PASSWORD,
-    CurationCommand,
-    CurationStep,
-    EditRefused,
-    Starter,
-    StudioConfig,
-    create_studio,
-)
+from twothirds.studio.app import create_studio
+from twothirds.studio.config import METRICS_PASSWORD, CurationCommand, CurationStep, EditRefused, Starter, StudioConfig
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -18,7 +18,7 @@ from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
 from twothirds.flows.settings import RunSettings
 from twothirds.sources import is_image, is_table
-from twothirds.studio import FormField, OracleForm
+from twothirds.studio.config import FormField, OracleForm
 
 SET_BY_STUDIO = ("store", "out", "replace", "retry_unusable", "wait")
 YES_NO = ("true", "false")
@@ -85,7 +85,7 @@ def composed(kind: str, model: str, parameters: Mapping[str, str]) -> str:
     return str(OracleSpec(kind, model.strip(), chosen))
 
 
-SHIPPED = Path(__file__).parents[2] / "datasets"
+SHIPPED = Path(__file__).resolve().parents[2] / "datasets"
 # Results, in whose folders no data is.
 OURS = {"run.json", "enrich.json", "comparison.json", "live.jsonl", "start.json"}
 DEPTH, LOOKED_AT, MOST = 3, 500, 100

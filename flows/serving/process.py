@@ -34,7 +34,7 @@ from twothirds.reports.run import RunError
 from twothirds.reports.versions import SUMMARY
 from twothirds.sources import DatasetError, name_of, printable
 from twothirds.store import StoreError
-from twothirds.studio import EditRefused, StartPlan
+from twothirds.studio.config import EditRefused, StartPlan
 
 STARTED, LOG = "start.json", "start.log"
 REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)

@@ -24,7 +24,7 @@ from twothirds.discovery.statistics import (
 from twothirds.reports.compare.advice import Advice, Versus, advice, versus
 from twothirds.reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities
 from twothirds.reports.compare.study import Discovered, Rater, Reference, Study, reference_of
-from twothirds.reports.drawing import plural
+from twothirds.studio.web import plural
 
 NAMED, NONE = "feature", "none"
 

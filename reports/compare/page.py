@@ -16,7 +16,9 @@ from twothirds.reports.compare.comparison import Disagreement, OracleComparison
 from twothirds.reports.compare.labels import DAWID_SKENE, MAJORITY, ONE_VOTE, PairAgreement, Quality
 from twothirds.reports.compare.study import Rater
 from twothirds.reports.compare.verdict import verdict_of
-from twothirds.reports.drawing import (
+from twothirds.reports.page import MIME, cut, script_json, thumbnails
+from twothirds.sources import Dataset
+from twothirds.studio.web import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -27,11 +29,9 @@ from twothirds.reports.drawing import (
     framed,
     grid,
     nice_ticks,
-    render_template,
+    render_file,
     unbroken,
 )
-from twothirds.reports.page import MIME, cut, script_json, thumbnails
-from twothirds.sources import Dataset
 
 PERCENT_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 
@@ -208,7 +208,7 @@ def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
         "data": script_json(_data(comparison, carried, rows, examples)),
         "pictures": script_json(pictures if any(pictures) else []),
     }
-    return render_template("compare.html", context, ("report.css", "compare.css"), ("elements.js", "compare.js"))
+    return render_file("compare/page.html", context, ("report.css", "compare.css"), ("elements.js", "compare.js"))
 
 
 def carried_disagreements(found: list[Disagreement], features: int) -> list[Disagreement]:

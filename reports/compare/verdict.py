@@ -10,7 +10,7 @@ from twothirds.reports.compare.advice import Advice, Versus
 from twothirds.reports.compare.comparison import OracleComparison
 from twothirds.reports.compare.labels import MAJORITY
 from twothirds.reports.compare.study import Rater, Reference
-from twothirds.reports.drawing import percent, plural, usd
+from twothirds.studio.web import percent, plural, usd
 
 
 def verdict_of(comparison: OracleComparison) -> list[str]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN
-from twothirds.reports.drawing import plural
 from twothirds.reports.run import SAME, Attribute, Findings, FoundFeature, Origin, RunError, VoteCounts, names_of
+from twothirds.studio.web import plural
 
 
 @dataclass(frozen=True)

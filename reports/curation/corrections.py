@@ -14,8 +14,8 @@ import numpy as np
 from twothirds.discovery import UNKNOWN, contradicts
 from twothirds.reports.curation.changes import place_of
 from twothirds.reports.curation.events import Event, StaleEdit, append_events, now, read_events
-from twothirds.reports.drawing import percent, plural
 from twothirds.reports.run import Attribute, CorrectedLabel, Findings, FoundFeature, Origin, RunError, RunFolder
+from twothirds.studio.web import percent, plural
 
 CORRECTIONS = "corrections.jsonl"
 YES, NO, CLEAR = "yes", "no", "clear"

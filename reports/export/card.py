@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from twothirds.reports.curation import checked_by_people, effective, read_log
-from twothirds.reports.drawing import percent, plural, usd
 from twothirds.reports.export.content import ExportContent
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run import Findings, public_source, without_paths
+from twothirds.studio.web import percent, plural, usd
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
 

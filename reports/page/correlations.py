@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from twothirds.discovery import correlations
-from twothirds.reports.drawing import element, short
+from twothirds.studio.web import element, short
 
 CELL = 16
 WHITE_BELOW = 0.05  # weaker correlations are not drawn

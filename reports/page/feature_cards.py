@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN, Kind
-from twothirds.reports.drawing import percent, plural, share_bar
 from twothirds.reports.page.truth import AgainstTruth
 from twothirds.reports.run import COMPLEMENT, KNOWN, MICRO, SAME, AnsweredComparison, Findings, FoundFeature
 from twothirds.sources import Example
+from twothirds.studio.web import percent, plural, share_bar
 
 CANDIDATE_PAIRS = 200
 

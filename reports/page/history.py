@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from twothirds.reports.drawing import Series, curve, data_url
 from twothirds.reports.run import KNOWN, MICRO, Findings, RunError, RunFolder, RunSummary, TargetScore
+from twothirds.studio.web import Series, curve, data_url
 
 Number = TypeVar("Number", int, float)
 

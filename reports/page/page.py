@@ -17,7 +17,6 @@ from twothirds.discovery import UNKNOWN
 from twothirds.reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
 from twothirds.reports.browse import BrowsedColumn, ExampleCatalogue, browsed_columns
 from twothirds.reports.curation import CuratedRun, checked_by_people, effective, read_log
-from twothirds.reports.drawing import render_template
 from twothirds.reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from twothirds.reports.page.correlations import heat_map, related, strongest
 from twothirds.reports.page.feature_cards import card_example, feature_cards, kinds_asked
@@ -36,6 +35,7 @@ from twothirds.reports.run import (
     without_paths,
 )
 from twothirds.sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset, read_metadata
+from twothirds.studio.web import render_file
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {
@@ -245,7 +245,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
 
 
 def render(context: dict[str, Any]) -> str:
-    return render_template("report.html", context, ("report.css",), (*BROWSER_SCRIPTS, "catalogue.js", "report.js"))
+    return render_file("report/page.html", context, ("report.css",), (*BROWSER_SCRIPTS, "catalogue.js", "report.js"))
 
 
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:

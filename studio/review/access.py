@@ -15,7 +15,7 @@ from itsdangerous import BadData, URLSafeSerializer
 
 from twothirds.store.review import EDITOR, REVIEWER, REVOKED, Invitation, Person, Queue
 from twothirds.studio.review.forms import Form, read_form
-from twothirds.studio.review.languages import Moment, language_of
+from twothirds.studio.web import Moment, language_of
 
 PUBLIC = "public"
 ANSWERING = (REVIEWER, EDITOR)

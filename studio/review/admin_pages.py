@@ -9,16 +9,17 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from twothirds.store.review import ADMIN, EXEMPLARS, DisputedLabel, digests_shown
 from twothirds.studio.review.access import Visitor, for_role
-from twothirds.studio.review.languages import CATALOGUES, Catalogue
 from twothirds.studio.review.media import Digest, Size, picture_of
 from twothirds.studio.review.views import Cards, ReviewPages
+from twothirds.studio.views import html_response
+from twothirds.studio.web import CATALOGUES, Catalogue
 
 
 class AdminPages(ReviewPages):
     @for_role("GET /admin", ADMIN)
     def overview(self, visitor: Visitor) -> Response:
-        return self._templates.page(
-            "admin.html",
+        return html_response(
+            "review/admin.html",
             language=visitor.language,
             csrf=visitor.csrf,
             states=self._queue.records.states(),
@@ -44,8 +45,8 @@ class AdminPages(ReviewPages):
         if person is None:
             return RedirectResponse("/admin", 303)
         effect = self._queue.withdrawals.preview(person.id)
-        return self._templates.page(
-            "withdraw.html", language=visitor.language, csrf=visitor.csrf, name=person.name, effect=effect
+        return html_response(
+            "review/withdraw.html", language=visitor.language, csrf=visitor.csrf, name=person.name, effect=effect
         )
 
     @for_role("POST /admin/withdraw", ADMIN)
@@ -76,8 +77,8 @@ class AdminPages(ReviewPages):
         digests = [digest for dispute in found for digest in digests_shown(dispute.question)]
         say = CATALOGUES[visitor.language]
         cards = Cards(say, self._queue.items.examples(digests), self._pictures.is_moving)
-        return self._templates.page(
-            "disputed.html",
+        return html_response(
+            "review/disputed.html",
             language=visitor.language,
             csrf=visitor.csrf,
             disputed=[_shown(number, dispute, cards, say) for number, dispute in enumerate(found)],

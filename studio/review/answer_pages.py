@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fastapi.responses import RedirectResponse, Response
@@ -20,7 +19,6 @@ from twothirds.studio.review.access import (
     ended,
     for_role,
 )
-from twothirds.studio.review.languages import CATALOGUES
 from twothirds.studio.review.media import Digest, Size, StaticFiles, picture_of
 from twothirds.studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
 from twothirds.studio.review.views import (
@@ -34,8 +32,9 @@ from twothirds.studio.review.views import (
     progress_of,
     suggestions,
 )
+from twothirds.studio.views import html_response
+from twothirds.studio.web import CATALOGUES, STATIC
 
-STATIC = Path(__file__).parent / "static"
 NOTES = ("again", "late", "nothing", "used")
 WAITING = {"others": "others", "working": "discovery", "unasked": "none"}  # why there is nothing to answer
 
@@ -53,8 +52,8 @@ class AnswerPages(ReviewPages):
         if invitation.ended:
             raise ended(invitation)
         person = invitation.person
-        page = self._templates.page(
-            "welcome.html",
+        page = html_response(
+            "review/welcome.html",
             language=visitor.language,
             name=person.name,
             by=invitation.by,
@@ -104,7 +103,7 @@ class AnswerPages(ReviewPages):
             for place, result in enumerate(results)
         ]
         right = sum(result.said == result.right for result in results)
-        return self._templates.page("training.html", language=visitor.language, results=shown, right=right)
+        return html_response("review/training.html", language=visitor.language, results=shown, right=right)
 
     @for_role("POST /touch", *ANSWERING)
     def touch(self, visitor: Visitor) -> Response:
@@ -174,16 +173,16 @@ class AnswerPages(ReviewPages):
             context |= page_context(shown, examples, say, self._pictures.is_moving) | given
         else:
             context |= self._nothing_to_answer(visitor, outlook)
-        if context["template"] == "compare.html":
+        if context["template"] == "review/compare.html":
             context["suggestions"] = suggestions(self._queue, shown[0], self._config.name_problem)
-        return self._templates.page(context.pop("template"), status, language=visitor.language, **context)
+        return html_response(context.pop("template"), status, language=visitor.language, **context)
 
     def _nothing_to_answer(self, visitor: RequestContext, outlook: QueueOutlook) -> dict[str, Any]:
         state = outlook.state if outlook.state in (PAUSED, FINISHED) else "waiting"
         found = self._queue.outlooks.found(self._config.terms.queue) if state == FINISHED else []
         why = WAITING.get(outlook.state, "")
         return {
-            "template": "idle.html",
+            "template": "review/idle.html",
             "state": state,
             "outlook": outlook.state,
             "why": why,

@@ -19,10 +19,11 @@ from twothirds.studio.review.access import SECRET, Authenticator, Refusal, Signe
 from twothirds.studio.review.admin_pages import AdminPages
 from twothirds.studio.review.answer_pages import AnswerPages
 from twothirds.studio.review.config import ReviewConfig
-from twothirds.studio.review.languages import language_of
 from twothirds.studio.review.mturk_pages import MturkPages
 from twothirds.studio.review.security_headers import SecurityHeaders
 from twothirds.studio.review.views import Review
+from twothirds.studio.views import html_response
+from twothirds.studio.web import language_of
 
 TITLED = (403, 404, 405, 413)
 MESSAGES = {404: "refused.page", 405: "refused.method"}
@@ -56,8 +57,8 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     def plain(request: Request, status: int, key: str, text: str = "", **values: Any) -> Response:
         title = f"title.{status if status in TITLED else 'error'}"
         language = language_of(request.headers.get("accept-language", ""))
-        return review.templates.page(
-            "message.html", status, language=language, title=title, message=key, text=text, values=values
+        return html_response(
+            "review/message.html", status, language=language, title=title, message=key, text=text, values=values
         )
 
     @app.exception_handler(Refusal)

@@ -13,10 +13,11 @@ from fastapi.responses import Response
 
 from twothirds.store.review import COLLECTED, Hit, LeasedQuestion, unconfirmed
 from twothirds.studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, RequestContext, Visitor, for_role
-from twothirds.studio.review.languages import CATALOGUES
 from twothirds.studio.review.media import Digest, Size
 from twothirds.studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels
 from twothirds.studio.review.views import ReviewPages, digests_of, page_context, problem_of, suggestions
+from twothirds.studio.views import html_response
+from twothirds.studio.web import CATALOGUES
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
@@ -58,7 +59,7 @@ class MturkPages(ReviewPages):
         """The questions of a task: a preview before it is accepted, a form afterwards."""
         hit = self._hit(token)
         if assignmentId == PREVIEW:
-            return self._templates.page("task_preview.html", language=visitor.language, questions=len(hit.items))
+            return html_response("review/task_preview.html", language=visitor.language, questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
         worker = self._queue.people.add(at.name, is_worker=True)
         shown = self._queue.mturk.lease_items(worker.id, hit.items, at.worker_name)
@@ -128,10 +129,10 @@ class MturkPages(ReviewPages):
         if unclear is not None:
             context["problem"] = problem_of(unclear, say)
             context["given"] = {key: form.value(key)[:600] for key in TYPED}
-        labelling = context.pop("template") == "label.html"
+        labelling = context.pop("template") == "review/label.html"
         used = [] if labelling else suggestions(self._queue, shown[0], self._config.name_problem)
-        return self._templates.page(
-            "task_label.html" if labelling else "task_compare.html",
+        return html_response(
+            "review/task_label.html" if labelling else "task_compare.html",
             200 if unclear is None else 422,
             language=visitor.language,
             **context,
@@ -144,4 +145,4 @@ class MturkPages(ReviewPages):
     def _done(self, visitor: RequestContext, at: Assignment) -> Response:
         """A form that submits the assignment to the marketplace; answered questions are never shown again."""
         address = f"{at.submit_to}/mturk/externalSubmit"
-        return self._templates.page("task_done.html", language=visitor.language, at=at, address=address)
+        return html_response("review/task_done.html", language=visitor.language, at=at, address=address)

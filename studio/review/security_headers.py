@@ -8,7 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from twothirds.studio.review.languages import CATALOGUES, language_of
+from twothirds.studio.web import CATALOGUES, language_of
 
 MAX_BODY_BYTES = 128 * 1024  # forms are small
 POLICY = (

@@ -1,16 +1,10 @@
-"""Turns questions of the queue into the context of a template, and renders it.
-
-Everything is escaped, and an undefined name is an error."""
+"""Turns questions of the queue into the context of a template."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-
-from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from twothirds.store.review import (
     CHECKED,
@@ -27,9 +21,9 @@ from twothirds.store.review import (
 )
 from twothirds.studio.review.access import Pages, Signer
 from twothirds.studio.review.config import NameProblem, ReviewConfig
-from twothirds.studio.review.languages import CATALOGUES, Catalogue
 from twothirds.studio.review.media import BrowserPictures, film_kind
 from twothirds.studio.review.questions import HAS_OR_LACKS, OPTIONS, REASONS, Unclear, choices
+from twothirds.studio.web import Catalogue
 
 IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
@@ -126,7 +120,7 @@ def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[
     every = [cards.numbered(place, place, digest, marked=place in chosen) for place, digest in enumerate(digests)]
     split = len(digests) - len(question.get("without", ()))
     return {
-        "template": "compare.html",
+        "template": "review/compare.html",
         "kind": asked.kind,
         "choose": choices(asked.kind, split)[-1],
         "cards": every[:split],
@@ -143,7 +137,7 @@ def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[
 def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
     answers = [leased.answer or {} for leased in shown]
     return {
-        "template": "label.html",
+        "template": "review/label.html",
         "feature": first.question["feature"][0],
         "definition": first.question["feature"][1],
         "exemplars": _exemplars(shown, cards, say),
@@ -247,31 +241,6 @@ def progress_of(progress: QueueProgress, outlook: QueueOutlook, on_page: int, sa
     return PageProgress(progress.given, total, f"{line}, {left_over}")
 
 
-class Templates:
-    """The templates in each language: `t` in them is its catalogue."""
-
-    def __init__(self) -> None:
-        self._environments = {language: _environment(say) for language, say in CATALOGUES.items()}
-
-    def page(self, template: str, status: int = 200, /, *, language: str, **context: Any) -> HTMLResponse:
-        text = self._environments[language].get_template(template).render(context)
-        return HTMLResponse(text.encode("utf-8", "replace"), status, {"Content-Language": language})
-
-
-def _environment(say: Catalogue) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,  # saves a look at the template's file for every page
-    )
-    environment.globals["t"] = say
-    environment.filters |= {"moment": say.moment, "share": say.share, "number": say.number}
-    return environment
-
-
 @dataclass(frozen=True)
 class Review:
     """What all pages of the review use."""
@@ -279,11 +248,10 @@ class Review:
     queue: Queue
     config: ReviewConfig
     signer: Signer
-    templates: Templates = field(default_factory=Templates)
     pictures: BrowserPictures = field(default_factory=BrowserPictures)
 
 
 class ReviewPages(Pages):
     def __init__(self, review: Review) -> None:
         self._queue, self._config, self._signer = review.queue, review.config, review.signer
-        self._templates, self._pictures = review.templates, review.pictures
+        self._pictures = review.pictures

@@ -14,12 +14,12 @@ from typing import Any
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from twothirds.reports.drawing import Series, stems_over_time, steps_over_time, usd
 from twothirds.reports.run import without_paths
 from twothirds.store import Cost
 from twothirds.studio.catalog import RunEntry
 from twothirds.studio.pages import StudioPages, for_staff
 from twothirds.studio.review import Visitor
+from twothirds.studio.web import Series, stems_over_time, steps_over_time, usd
 
 MICRO = 1_000_000
 MOST_LISTED = 300

@@ -14,13 +14,13 @@ from starlette.exceptions import HTTPException
 
 from twothirds.reports.compare import COMPARISON_JSON, side_by_side
 from twothirds.reports.curation import checked_by_people, unused_corrections
-from twothirds.reports.drawing import share_bar
 from twothirds.reports.export import FILES
 from twothirds.reports.run import RUN_JSON, FoundFeature, RunError, without_paths
 from twothirds.studio.catalog import SORTS, OpenRun, listed
 from twothirds.studio.config import CurationCommand, EditRefused
 from twothirds.studio.pages import OWNER, Key, Row, StudioPages, for_staff
 from twothirds.studio.review import RequestContext, Size, Visitor
+from twothirds.studio.web import share_bar
 
 OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
 Chosen = Annotated[list[str], Query(alias="run", max_length=100)]

@@ -13,7 +13,7 @@ from tests.support.comparisons import compared, feature_list, make_world, prepar
 from tests.support.run_folders import HOSTILE
 from twothirds.reports.compare.comparison import OracleComparison
 from twothirds.reports.compare.exports import write_comparison
-from twothirds.reports.drawing.template import unbroken
+from twothirds.studio.web.numbers import unbroken
 
 NAMES = ("hat", "glasses", "beard", HOSTILE[0], HOSTILE[1], HOSTILE[9])
 MODEL, PEOPLE = "simulated?flip=0.25&seed=1", "simulated?flip=0.2&seed=2&price=0.01"

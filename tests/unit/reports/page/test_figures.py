@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef, precision_score, recall_score
 
 from tests.support.run_folders import HOSTILE, random_matrix
-from twothirds.reports.drawing.svg import Series, curve, element, nice_ticks
-from twothirds.reports.drawing.template import duration, percent, usd
 from twothirds.reports.page.browser_data import script_json
 from twothirds.reports.page.correlations import ordered, related
 from twothirds.reports.page.feature_cards import minimal_pairs
 from twothirds.reports.page.history import RunHistory, outlook_of
 from twothirds.reports.page.truth import against_truth
 from twothirds.sources.dataset import Truth
+from twothirds.studio.web.charts import Series, curve, element, nice_ticks
+from twothirds.studio.web.numbers import duration, percent, usd
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -10,11 +10,11 @@ import pytest
 from jinja2 import Environment, nodes
 
 from twothirds.models.prompting.feature_names import FAULTS
-from twothirds.studio.review.languages import CATALOGUES, Moment, language_of, read_messages
 from twothirds.studio.review.questions import REASONS
+from twothirds.studio.web.languages import CATALOGUES, Moment, language_of, read_messages
 
-ROOT = Path(__file__).parents[4] / "studio" / "review"
-TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
+STUDIO = Path(__file__).parents[4] / "studio"
+TEMPLATES = sorted((STUDIO / "web" / "templates" / "review").glob("*.html"))
 WORDS = re.compile(r"[^\W\d_]{2,}")
 SHOWN = ("aria-label", "placeholder", "title", "alt", "data-text", "data-more", "data-less", "data-ready")
 NAMES = {"twothirds"}  # of this program, the same in every language
@@ -68,7 +68,10 @@ def test_no_template_says_anything_by_itself(template: Path) -> None:
 
 def test_every_text_is_used() -> None:
     """By its name, or by what it begins with."""
-    code = "".join(path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.py"), *TEMPLATES])
+    code = "".join(
+        path.read_text(encoding="utf-8")
+        for path in [*STUDIO.glob("review/*.py"), STUDIO / "web" / "languages.py", *TEMPLATES]
+    )
     begun = {"ask", "hint", "none", "kind", "state", "role", "note", "name", "warning", "estimate", "title", "column"}
     begun |= {"disputed", "training", "problem", "refused", "waiting", "paused", "finished", "reason"}
     unused = [key for key in ENGLISH if f'"{key}"' not in code and key.partition(".")[0] not in begun]
