@@ -35,7 +35,7 @@ lint: .venv/.dev ## ruff and import-linter
 	$(BIN)/lint-imports --no-logo
 
 types: .venv/.dev ## mypy, strict
-	$(BIN)/mypy twothirds tests benchmarks supply datasets docs
+	$(BIN)/mypy twothirds tests benchmarks supply datasets
 
 replicate: .venv/.run ## the paper's claims, tables and figures, into docs/replication
 	$(BIN)/python -m benchmarks.paper $(ARGS)

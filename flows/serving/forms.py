@@ -17,7 +17,7 @@ from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
 from twothirds.flows.settings import RunSettings
-from twothirds.sources import is_image, is_table
+from twothirds.sources import is_image, is_table, shipped_names
 from twothirds.studio.config import FormField, OracleForm
 
 SET_BY_STUDIO = ("store", "out", "replace", "retry_unusable", "wait")
@@ -85,7 +85,6 @@ def composed(kind: str, model: str, parameters: Mapping[str, str]) -> str:
     return str(OracleSpec(kind, model.strip(), chosen))
 
 
-SHIPPED = Path(__file__).resolve().parents[2] / "datasets"
 # Results, in whose folders no data is.
 OURS = {"run.json", "enrich.json", "comparison.json", "live.jsonl", "start.json"}
 DEPTH, LOOKED_AT, MOST = 3, 500, 100
@@ -95,8 +94,8 @@ BESIDE = ("truth.", "metadata.")  # parts of a data set
 
 def known_datasets(roots: Sequence[Path]) -> list[str]:
     """As a command would name them from here."""
-    found = (path for root in (SHIPPED, *roots) for path in _below(root, DEPTH))
-    return list(dict.fromkeys(_written(path) for path in islice(found, MOST)))
+    found = (path for root in roots for path in _below(root, DEPTH))
+    return list(dict.fromkeys([*shipped_names(), *(_written(path) for path in islice(found, MOST))]))
 
 
 def _written(path: Path) -> str:
