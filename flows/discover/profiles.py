@@ -11,7 +11,7 @@ from twothirds.models import Oracle, rows_save
 from twothirds.sources import Example
 
 SHORT_TEXT = 2_000  # characters of a text on average, up to which a question costs next to nothing beside its labels
-MODELS = ("openai", "vlm", "contrastive")
+MODELS = ("openai", "vlm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Profile:
 PAPER = CROWD = Profile()
 PEOPLE = Profile(widest=NARROWEST)
 MODEL = Profile(features=3)
+# It knows any number of rare names: two of many examples seldom share what one or two of three have.
+CONTRASTIVE = Profile(features=3, widest=NARROWEST)
 # Paid by the token. A picture is the price: few questions are asked, each for many features. docs/discover.md has the
 # reckoning.
 PAID_PICTURES = Profile(queries=12, features=8, widest=NARROWEST, labels_after=None)
@@ -42,6 +44,8 @@ def usual_profile(strategy: str, oracle: str, built: Oracle, examples: Sequence[
     kind = OracleSpec.parse(oracle).kind
     if rows_save(built.elicits if isinstance(built, MixedCrowd) else built):
         return PAID_PICTURES if is_dear(examples) else PAID_TEXTS
+    if kind == "contrastive":
+        return CONTRASTIVE
     return PEOPLE if kind == "human" else MODEL if kind in MODELS else CROWD
 
 
