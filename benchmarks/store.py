@@ -1,8 +1,9 @@
 """What the store costs: paid labels, its growth, a resume, a backup.
 
-*paid*: every label is claimed and its price reserved, every request of twenty labels is written down before it leaves,
-and every answer is stored and booked with its reply. A dozen requests leave at a time, as those of `openai:` do.
-Answers are made up, which is not counted. All processes label for one scope.
+*paid*: every label is claimed and its price reserved, every request is written down before it leaves, and every answer
+is stored and booked with its reply. A dozen requests leave at a time, as those of `openai:` do. A request holds all
+labels of an example, or, where those are fewer than ten, of so many examples that they are about twenty. Answers are
+made up, which is not counted. All processes label for one scope.
 
 *growth*: one run has paid for all answers. *Start* is opening the store, beginning a run, counting the answers and the
 first claim. Exponents are of processor time; 1 is linear.
@@ -73,6 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--postgresql", action="store_true", help="on a server that is started for it")
     parser.add_argument("--labels", type=int, default=200_000, help="paid: of all processes together")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 4, 8], help="paid")
+    parser.add_argument("--features", type=int, nargs="+", default=[1, 3, 30], help="paid: labels of an example")
+    parser.add_argument("--alone", action="store_true", help="paid: each example has a request of its own")
     parser.add_argument("--in-flight", type=int, default=12, help="paid: requests of a process that leave together")
     parser.add_argument(
         "--answers", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="growth and backup: stored"
@@ -84,7 +87,7 @@ def run(options: argparse.Namespace) -> list[Table]:
     tables = []
     with databases(postgresql=options.postgresql) as database:
         if "paid" in options.only:
-            tables.append(paid_labels(database, options.labels, options.processes, options.in_flight))
+            tables.append(paid_labels(database, options))
         if "growth" in options.only:
             tables.append(growth(database, options.answers))
         if "resume" in options.only:
@@ -120,18 +123,20 @@ def begin(store: Store, run_id: str, scope: str = SCOPE) -> None:
     store.runs.begin(run_id, scope, name=run_id, flow="enrich", dataset="d", oracle=str(IDENTITY), settings={})
 
 
-def labels_of(first: int, last: int) -> dict[str, Label]:
+def labels_of(first: int, last: int, features_each: int = FEATURES) -> dict[str, Label]:
     """Of the examples with these numbers, by their keys."""
     keys = QuestionKeys(IDENTITY)
-    features = [Feature(name, f"It has {name}.") for name in traits(FEATURES)]
+    features = [Feature(name, f"It has {name}.") for name in traits(features_each)]
     examples = [Example(f"e{number}", digest_of_content(str(number), None)) for number in range(first, last)]
     labels = (Label(feature, example) for example in examples for feature in features)
     return {keys.of(label): label for label in labels}
 
 
-def claimed(store: Store, run_id: str, owner: str, keys: Sequence[str]) -> list[Granted]:
-    """The requests, each of PER_REQUEST labels."""
-    together = (tuple(keys[place : place + PER_REQUEST]) for place in range(0, len(keys), PER_REQUEST))
+def claimed(
+    store: Store, run_id: str, owner: str, keys: Sequence[str], per_request: int = PER_REQUEST
+) -> list[Granted]:
+    """The requests, each of so many labels."""
+    together = (tuple(keys[place : place + per_request]) for place in range(0, len(keys), per_request))
     wanted = [Wanted(part, PRICE * len(part)) for part in together]
     by = Respondent(str(IDENTITY), IDENTITY.to_json())
     return store.requests.claim(run_id, by, wanted, owner=owner, lease_seconds=900.0, budget=None).granted
@@ -155,51 +160,68 @@ def answer_batch(store: Store, run_id: str, first: int, last: int) -> list[str]:
     return list(asked)
 
 
-PAID_COLUMNS = ["processes", "labels", "seconds", "labels/s", "µs of a core per label", "of it the server's"]
-PAID_COLUMNS += ["bytes per label"]
+PAID_COLUMNS = ["labels an example", "labels a request", "processes", "labels", "seconds", "labels/s"]
+PAID_COLUMNS += ["µs of a core per label", "of it the server's", "bytes per label"]
 
 
-def paid_labels(database: Database, labels: int, processes: Sequence[int], in_flight: int) -> Table:
+@dataclass(frozen=True)
+class Paid:
+    """What the labels of a measurement are like."""
+
+    features: int  # labels of an example
+    per_request: int  # labels of a request
+    in_flight: int
+
+    @classmethod
+    def of(cls, features: int, in_flight: int, *, alone: bool) -> Paid:
+        examples = 1 if alone or features >= PER_REQUEST // 2 else PER_REQUEST // features
+        return cls(features, features * examples, in_flight)
+
+
+def paid_labels(database: Database, options: argparse.Namespace) -> Table:
     rows = []
-    for number in processes:
-        tell(f"paid labels, {number} processes")
-        rows.append(measure_paid(database, number, labels, in_flight))
+    for features in options.features:
+        for number in options.processes:
+            tell(f"paid labels, {features} an example, {number} processes")
+            paid = Paid.of(features, options.in_flight, alone=options.alone)
+            rows.append(measure_paid(database, number, options.labels, paid))
     return Table(f"Paid labels, {database.name}", PAID_COLUMNS, rows)
 
 
-def measure_paid(database: Database, processes: int, labels: int, in_flight: int) -> list[Cell]:
+def measure_paid(database: Database, processes: int, labels: int, paid: Paid) -> list[Cell]:
     with tempfile.TemporaryDirectory() as folder:
         url = database.new_store(Path(folder))
         with Store.open(url) as store:
             begin(store, "first")
-        ends = np.linspace(0, labels // PER_REQUEST, processes + 1).astype(int).tolist()
+        ends = np.linspace(0, labels // paid.features, processes + 1).astype(int).tolist()
         served = database.served()
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            futures = [pool.submit(work, url, first, last, in_flight) for first, last in pairwise(ends)]
+            futures = [pool.submit(work, url, first, last, paid) for first, last in pairwise(ends)]
             measured = [future.result() for future in futures]
         seconds = max(part["ended"] for part in measured) - min(part["began"] for part in measured)
         served = database.served() - served
         used = sum(part["processor"] for part in measured) + served
         size = size_of(url) / labels
     each = [round(1e6 * used / labels, 1), round(1e6 * served / labels, 1)]
-    return [processes, labels, round(seconds, 1), round(labels / seconds), *each, round(size)]
+    rates: list[Cell] = [processes, labels, round(seconds, 1), round(labels / seconds)]
+    return [paid.features, paid.per_request, *rates, *each, round(size)]
 
 
-def work(url: str, first: int, last: int, in_flight: int = 1) -> dict[str, float]:
+def work(url: str, first: int, last: int, paid: Paid) -> dict[str, float]:
     """Label these examples."""
-    dice, made_up = np.random.default_rng([SEED, first]), 0.0
-    with Store.open(url) as store, ThreadPoolExecutor(in_flight) as threads:
+    dice, made_up, at_once = np.random.default_rng([SEED, first]), 0.0, max(AT_ONCE // paid.features, 1)
+    with Store.open(url) as store, ThreadPoolExecutor(paid.in_flight) as threads:
         run_id, owner = f"of {first}", new_owner()
         begin(store, run_id)
 
         began, used = time.time(), time.process_time()
-        for start in range(first, last, AT_ONCE // PER_REQUEST):
-            asked = labels_of(start, min(start + AT_ONCE // PER_REQUEST, last))
+        for start in range(first, last, at_once):
+            asked = labels_of(start, min(start + at_once, last), paid.features)
             before = time.process_time()
             replies = make_answers(asked, dice)
             made_up += time.process_time() - before
             keys = list(asked)
-            granted = claimed(store, run_id, owner, keys)
+            granted = claimed(store, run_id, owner, keys, paid.per_request)
             list(threads.map(partial(leave, store, run_id, owner), granted))
             record(store, run_id, replies, granted)
         return {"began": began, "ended": time.time(), "processor": time.process_time() - used - made_up}

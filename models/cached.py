@@ -433,7 +433,7 @@ class CachedOracle:
         self.width = oracle.width
         self.retries = ledger.retry_unusable is not None and not getattr(oracle, "refusals_are_final", False)
         if isinstance(oracle, TellsRequests):
-            oracle.scale_bounds(ledger.store.runs.overcharge(ledger.scope))
+            oracle.scale_bounds(ledger.store.requests.overcharge(self.respondent))
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for stored answers, the oracle's upper bound for the rest."""
@@ -471,7 +471,8 @@ class CachedOracle:
             if not settled and (batch.abandoned or batch.lowered):
                 continue  # less is left now: a smaller request may fit
             if not settled and batch.refused and not batch.held:
-                raise ledger.outage or BudgetExhausted(ledger.why_refused())
+                scale = ledger.store.requests.overcharge(self.respondent)
+                raise ledger.outage or BudgetExhausted(ledger.why_refused(scale))
             last_settled = time.monotonic() if settled else last_settled
             if waiting and not settled:
                 if time.monotonic() - last_settled > SILENT_SECONDS:

@@ -88,13 +88,14 @@ class RunLedger:
         booked = self.store.runs.booked(self.run_id)
         return budget - booked.spent - booked.reserved
 
-    def why_refused(self) -> str:
+    def why_refused(self, scale: float) -> str:
+        """`scale`: how many times their bounds the requests are booked at."""
         booked, budget = self.store.runs.booked(self.run_id), self.budget or 0
         allowed = f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)}{booked.per}"
-        used = f"{in_usd(booked.spent, 6)} spent, {in_usd(booked.reserved, 6)} reserved{self._why_scaled()}"
+        used = f"{in_usd(booked.spent, 6)} spent, {in_usd(booked.reserved, 6)} reserved{_why_scaled(scale)}"
         return f"{allowed} is used up ({used}): {booked.remedy}"
 
-    def _why_scaled(self) -> str:
-        scale = self.store.runs.overcharge(self.scope)
-        why = f", {scale:.2g} times its bound for every request, because replies were charged above theirs"
-        return why if scale > 1.0 else ""
+
+def _why_scaled(scale: float) -> str:
+    why = f", {scale:.2g} times its bound for every request, because replies were charged above theirs"
+    return why if scale > 1.0 else ""

@@ -56,6 +56,7 @@ class Night:
     run_id: str
     name: str
     flow: str
+    oracle: str
     job: str
     started_at: float  # seconds since 1970, as is ended_at
     ended_at: float | None
@@ -97,6 +98,7 @@ def _night(row: Row[Any], lines: Sequence[Cost], *, is_latest: bool) -> Night:
         run_id=row.run_id,
         name=row.name,
         flow=row.flow,
+        oracle=row.oracle,
         job=row.job,
         started_at=row.started_at,
         ended_at=row.ended_at,
@@ -244,8 +246,7 @@ class Costs(RunRepository):
         for line in cost_lines(connection, called(run)):
             lines.setdefault(line.run_id, []).append(line)
         found, seen = list[Night](), set[tuple[str, str | int]]()
-        columns = (runs.c[name] for name in ("run_id", "scope", "name", "flow", "job", "process", "status", "summary"))
-        chosen = select(*columns, runs.c.started_at, runs.c.ended_at, called(run).label("chosen"))
+        chosen = select(runs, called(run).label("chosen"))
         for row in connection.execute(chosen.order_by(runs.c.started_at.desc(), runs.c.id.desc())):
             subject = (row.flow, row.job if row.flow == TABLE else row.scope)
             if row.chosen and (row.flow != PROBE or row.run_id in lines):

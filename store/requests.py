@@ -200,7 +200,6 @@ _END = (
         token="",
         batch=None,
         keys=None,
-        replaced=None,
         booked=bindparam("new_booked"),
         in_doubt=bindparam("new_in_doubt"),
     )
@@ -224,11 +223,14 @@ _SEND = (
     .values(
         state=SENT,
         lease_until=bindparam("now", type_=Double) + requests.c.lease_seconds,
-        in_doubt=case((requests.c.cost < _MOST, _MOST - requests.c.cost), else_=0),
+        # Never less than before: whoever sends again knows perhaps not of all that has left.
+        in_doubt=case(
+            (requests.c.cost + requests.c.in_doubt < _MOST, _MOST - requests.c.cost), else_=requests.c.in_doubt
+        ),
     )
 )
 _COUNTS = ("cost", "in_doubt", "attempts", "input_tokens", "output_tokens", "seconds")
-_WRITTEN = (*_COUNTS, "state", "owner", "token", "batch", "keys", "replaced", "booked", "answered", "dropped")
+_WRITTEN = (*_COUNTS, "state", "owner", "token", "batch", "keys", "booked", "answered", "dropped")
 _RECORD = (
     update(requests)
     .where(requests.c.id == bindparam("at"))
@@ -252,7 +254,7 @@ class Requests(RunRepository):
         """Claim the right to send these requests, in order, while the budget covers their bounds. Questions that others
         ask, or have asked, are left out of them.
 
-        `again`: answers to these questions from before that time do not count: they are asked again."""
+        `again`: answers to these questions from before that time are withdrawn, and asked again."""
         terms = ClaimTerms(owner, uuid.uuid4().hex, lease_seconds, budget, again or {})
         return self._claim(run_id, respondent, wanted, terms)
 
@@ -331,15 +333,14 @@ class Requests(RunRepository):
         if not by_number:
             return {}
         lock_scope(connection, run.scope)
-        highest = max(reply.overcharge for reply in by_number.values())
-        if highest > 1.0:
-            higher = update(scopes).where(scopes.c.id == run.scope, scopes.c.overcharge < highest)
-            connection.execute(higher.values(overcharge=highest))
         locked = _HOLDERS.with_for_update(of=requests).order_by(requests.c.id)
         rows = {row.id: row for row in _in_chunks(connection, locked, sorted(by_number))}
         for number, reply in by_number.items():
             if number not in rows and (reply.answers or reply.cost or reply.in_doubt):
                 raise StoreError(f"request {number} is not in the store: claim questions before asking them")
+            if number in rows and reply.overcharge > 1.0:
+                higher = (oracles.c.id == rows[number].oracle, oracles.c.overcharge < reply.overcharge)
+                connection.execute(update(oracles).where(*higher).values(overcharge=reply.overcharge))
         return _Recording(connection, now).record([(rows[number], by_number[number]) for number in sorted(rows)])
 
     @writes
@@ -381,6 +382,12 @@ class Requests(RunRepository):
         empty = [*taken, runs.c.ended_at.is_not(None), ~exists().where(requests.c.run == runs.c.id)]
         connection.execute(delete(runs).where(*empty))
         return int(paid)
+
+    @reads
+    def overcharge(self, connection: Connection, respondent: Respondent) -> float:
+        """How many times their bounds its requests may be charged; 1 where none was charged more."""
+        of_oracle = oracles.c.digest == identity_digest(respondent.name, respondent.identity)
+        return connection.execute(select(oracles.c.overcharge).where(of_oracle)).scalar() or 1.0
 
     @reads
     def in_batches(self, connection: Connection, keys: Sequence[str]) -> list[str]:
@@ -477,7 +484,7 @@ def _held(connection: Connection, wanted: Iterable[Wanted]) -> _Held:
     return {key: (position, rows[number]) for key, (number, position) in at.items() if number in rows}
 
 
-_Fresh = list[tuple[Wanted, dict[str, list[int]]]]  # with the earlier answers of questions that are asked again
+_Fresh = list[tuple[Wanted, dict[str, int]]]  # with the requests that answered those of its questions asked again
 
 
 def _decide(
@@ -488,7 +495,7 @@ def _decide(
     adoptable = defaultdict[int, list[str]](list)
     seen = set[str]()
     for request in wanted:
-        keys, replaced = list[str](), dict[str, list[int]]()
+        keys, earlier = list[str](), dict[str, int]()
         for key in dict.fromkeys(request.keys):
             if key in seen:
                 continue
@@ -499,7 +506,7 @@ def _decide(
             position, row = held[key]
             if row.state == CLOSED or (row.answered and decode(row.content)[position] is not None):
                 if key in terms.again and row.answered_at < terms.again[key]:
-                    replaced[key] = [row.id, position]
+                    earlier[key] = row.id
                     keys.append(key)
                 else:
                     claimed.known.add(key)
@@ -510,7 +517,7 @@ def _decide(
             else:
                 claimed.held.add(key)
         if keys:
-            fresh.append((Wanted(tuple(keys), request.bound, request.kind), replaced))
+            fresh.append((Wanted(tuple(keys), request.bound, request.kind), earlier))
     claimed.granted = [Granted(row.id, tuple(split_keys(row.keys)), row.booked) for row in own.values()]
     return claimed, fresh, adoptable
 
@@ -550,22 +557,18 @@ class _NewRequests:
             "asked_at": self.now,
             "keys": joined_keys(keys),
             "batch": None,
-            "replaced": None,
             **changes,
         }
 
     def insert(self, connection: Connection, fresh: _Fresh, claimed: Claimed) -> None:
         """A request that loses a question to a process that was faster is given up, and its questions are held."""
-        rows = []
-        for wanted, earlier in fresh:
-            replaced = {str(wanted.keys.index(key)): place for key, place in earlier.items()} or None
-            rows.append(self.row(wanted.keys, kind=storable(wanted.kind), booked=wanted.bound, replaced=replaced))
+        rows = [self.row(wanted.keys, kind=storable(wanted.kind), booked=wanted.bound) for wanted, _ in fresh]
         numbers = connection.execute(_INSERT, rows).scalars().all()
         new, moves = list[dict[str, Any]](), list[_Move]()
         for number, (wanted, earlier) in zip(numbers, fresh, strict=True):
             for position, key in enumerate(wanted.keys):
                 if key in earlier:
-                    moves.append(_Move(bytes.fromhex(key), earlier[key][0], number, position))
+                    moves.append(_Move(bytes.fromhex(key), earlier[key], number, position))
                 else:
                     new.append({"key": bytes.fromhex(key), "request": number, "position": position})
         # In the order of the keys: two transactions that want the same ones never wait for each other.
@@ -625,15 +628,12 @@ def _adopt(
     if holder is None or not mine:  # the books of its scope are in use, or somebody was faster
         claimed.held.update(wanted)
         return
-    booked = -(-(holder.booked - holder.cost) * len(mine) // len(left))
+    booked = -(-holder.in_doubt * len(mine) // len(left))
     budget = new.terms.budget if scope != run.scope else None
     if budget is not None and booked_against(connection, run) + booked > budget:
         claimed.refused.append(Wanted(tuple(mine), booked, holder.kind))
         return
-    place_of = {key: place for place, key in enumerate(split_keys(holder.keys))}
-    earlier = {key: (holder.replaced or {}).get(str(place_of[key])) for key in mine}
-    replaced = {str(at): earlier[key] for at, key in enumerate(mine) if earlier[key]} or None
-    row = new.row(mine, kind=holder.kind, booked=booked, in_doubt=booked, replaced=replaced)
+    row = new.row(mine, kind=holder.kind, booked=booked, in_doubt=booked)
     row |= {"oracle": holder.oracle, "state": SENT, "batch": holder.batch, "asked_at": holder.asked_at}
     adopted = int(connection.execute(_INSERT, [row]).scalar_one())
     _point(connection, [_Move(bytes.fromhex(key), holder.id, adopted, at) for at, key in enumerate(mine)])
@@ -641,7 +641,7 @@ def _adopt(
         connection.execute(_PART_WITH, {"at": holder.id, "share": booked})
     else:  # what was answered stays with the run that has paid for it
         connection.execute(_END, {"at": holder.id, "new_booked": holder.cost, "new_in_doubt": 0})
-    changes = Counter({holder.run: -booked})
+    changes = Counter({holder.run: -booked if len(mine) < len(left) else holder.cost - holder.booked})
     changes[run.run] += booked
     add_booked(connection, changes)
     claimed.granted.append(Granted(adopted, tuple(mine), booked, is_adopted=True))
@@ -711,17 +711,11 @@ def _end(connection: Connection, rows: Iterable[Row[Any]], now: float, *, unchar
 
 
 def _give_back(connection: Connection, row: Row[Any], entries: Sequence[Entry | None]) -> None:
-    """The questions of a request that it has not answered: they are open, or have their earlier answer again."""
-    replaced = row.replaced or {}
-    keys = split_keys(row.keys)
-    open_at = [position for position in range(len(keys)) if not entries or entries[position] is None]
-    again = [position for position in open_at if str(position) in replaced]
-    for position in again:
-        number, place = replaced[str(position)]
-        if _point(connection, [_Move(bytes.fromhex(keys[position]), row.id, number, place)]):
-            connection.execute(_DROP, {"at": number, "more_dropped": -1})
-    given = [bytes.fromhex(keys[position]) for position in open_at if str(position) not in replaced]
-    for part in chunks(given):
+    """The questions of a request that it has not answered are open again."""
+    unanswered = [
+        bytes.fromhex(key) for at, key in enumerate(split_keys(row.keys)) if not entries or entries[at] is None
+    ]
+    for part in chunks(unanswered):
         connection.execute(_GIVE_BACK, {"keys": part, "of": row.id})
 
 
@@ -776,8 +770,8 @@ class _Recording:
         written = {f"new_{name}": getattr(reply, name) for name in _COUNTS}
         written |= {"at": row.id, "new_cost": cost, "new_booked": booked, "new_answered": answered}
         written |= {"new_state": CLOSED if closes else SENT, "new_dropped": row.dropped + dropped}
-        kept = ("owner", "token", "batch", "keys", "replaced")
-        gone = {"owner": NOBODY, "token": "", "batch": None, "keys": None, "replaced": None}
+        kept = ("owner", "token", "batch", "keys")
+        gone = {"owner": NOBODY, "token": "", "batch": None, "keys": None}
         written |= {f"new_{name}": gone[name] if closes else getattr(row, name) for name in kept}
         if new:
             content = encode(entries)

@@ -341,12 +341,6 @@ class Runs(Repository):
         return Booked(booked - reserved, reserved, period)
 
     @reads
-    def overcharge(self, connection: Connection, scope: str) -> float:
-        """How many times their bounds its requests may be charged; 1 where none was charged more."""
-        query = select(scopes.c.overcharge).where(scopes.c.scope == storable(scope))
-        return connection.execute(query).scalar() or 1.0
-
-    @reads
     def sampling_number(self, connection: Connection, scope: str) -> str:
         """Part of the order in which examples are sampled, the same for all runs of the scope. It is a secret until
         they have ended: never print, log or export it."""

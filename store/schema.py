@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from twothirds.store.errors import DamagedStore
 
-SCHEMA = 15  # counts up with every change of the tables
+SCHEMA = 16  # counts up with every change of the tables
 
 LOOK = "look with `twothirds store check`, then restore a backup"
 RESERVED, SENT, CLOSED = "reserved", "sent", "closed"
@@ -83,6 +83,13 @@ class EscapedText(TypeDecorator[str]):
         return value if value is None else storable(value)
 
 
+class Bytes(LargeBinary):
+    """Bytes as both drivers take them, without a copy of each value."""
+
+    def bind_processor(self, dialect: Dialect) -> None:  # noqa: ARG002
+        return None
+
+
 def storable(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
@@ -115,7 +122,6 @@ scopes = Table(
     _id(),
     Column("scope", EscapedText, nullable=False, unique=True),
     Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
-    Column("overcharge", Double, nullable=False, server_default="1"),  # times its bound a request may cost
     Column("sampling_number", Text, nullable=False),  # random and secret: whoever writes the data must not know it
 )
 
@@ -149,6 +155,7 @@ oracles = Table(
     Column("digest", Text, nullable=False, unique=True),
     Column("name", EscapedText, nullable=False),
     Column("identity", Json, nullable=False),
+    Column("overcharge", Double, nullable=False, server_default="1"),  # times its bound a request may cost
 )
 
 requests = Table(
@@ -176,10 +183,9 @@ requests = Table(
     Column("dropped", SmallInteger, nullable=False),  # answers that no key leads to: late, withdrawn or asked again
     Column("asked_at", Double, nullable=False),
     Column("answered_at", Double),
-    Column("keys", LargeBinary),  # while it is open, by position, so that its questions can be given back
-    Column("replaced", Json),  # by position: the earlier answer, where a question is asked again on purpose
-    Column("content", LargeBinary),  # questions and answers by position, see content.py
-    Column("checksum", LargeBinary),
+    Column("keys", Bytes),  # while it is open, by position, so that its questions can be given back
+    Column("content", Bytes),  # questions and answers by position, see content.py
+    Column("checksum", Bytes),
     _partial_index("open_requests", "lease_until", where="state <> 'closed'"),
     sqlite_autoincrement=True,  # an id is never used again
 )
@@ -189,7 +195,7 @@ requests = Table(
 questions = Table(
     "questions",
     metadata,
-    Column("key", LargeBinary, primary_key=True),
+    Column("key", Bytes, primary_key=True),
     Column("request", BigInteger, nullable=False),
     Column("position", SmallInteger, nullable=False),
     sqlite_with_rowid=False,

@@ -233,7 +233,7 @@ def _print_nights(nights: list[Night]) -> None:
         return in_usd(amount, at_most=at_most).removesuffix(" USD")
 
     table = Table()
-    for heading in ("began (UTC)", "run", "command", "state"):
+    for heading in ("began (UTC)", "run", "command", "oracle", "state"):
         table.add_column(heading)
     for heading in ("questions", "USD", "unknown"):
         table.add_column(heading, justify="right")
@@ -241,14 +241,16 @@ def _print_nights(nights: list[Night]) -> None:
     for night in reversed(nights):
         began, run = datetime.fromtimestamp(night.started_at, UTC), f"{night.name} {short_id(night.run_id)}"
         sums = usd(night.paid), usd(night.unknown, at_most=True)
-        table.add_row(f"{began:%Y-%m-%d %H:%M}", run, night.flow, night.state, f"{night.questions:,}", *sums)
+        table.add_row(
+            f"{began:%Y-%m-%d %H:%M}", run, night.flow, night.oracle, night.state, f"{night.questions:,}", *sums
+        )
         if night.todo:
             todo.append(f"{run}: {night.todo}")
     table.add_section()
     failed = sum(night.failed for night in nights)
     paid, unknown = sum(night.paid for night in nights), sum(night.unknown for night in nights)
     asked = f"{sum(night.questions for night in nights):,}"
-    table.add_row("total", "", "", f"{failed} failed", asked, usd(paid), usd(unknown, at_most=True))
+    table.add_row("total", "", "", "", f"{failed} failed", asked, usd(paid), usd(unknown, at_most=True))
     results().print(table)
     for line in todo or ["nothing is to be done"]:
         results().print(line, soft_wrap=True)

@@ -128,7 +128,7 @@ class Asking:
             run_id,
             scope,
             flow="compare",
-            name=f"{prepared.folder.name}-{asked.index + 1}",
+            name=prepared.folder.name,
             dataset=prepared.dataset.name,
             oracle=asked.oracle,
             settings=prepared.settings,

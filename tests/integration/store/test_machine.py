@@ -76,6 +76,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert {key for keys in wanted for key in keys} <= mine | claimed.known | claimed.held | refused
         assert claimed.known <= self.stored.keys()
         assert not new & (self.stored.keys() - again.keys())
+        for key in new & again.keys():
+            self.stored.pop(key, None)
         for one in claimed.granted:
             call = Call(owner, f"run of {scope}", one.keys, sent=one.booked if one.is_adopted else None)
             self.calls[one.request] = call
@@ -87,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(owner=owners, scope=scope_names, wanted=some_requests, price=st.integers(0, PRICE))
     def asks_again(self, owner: str, scope: str, wanted: list[list[str]], price: int) -> None:
-        """On purpose, whatever is stored. Until the new answer comes the question has none."""
+        """On purpose, whatever is stored: the earlier answers are withdrawn."""
         again = {key: self.clock.now + 1 for keys in wanted for key in keys}
         self.claim(owner, scope, wanted, price, again)
 

@@ -81,7 +81,7 @@ def test_the_command_prints_them_with_the_same_sums_as_costs(
     printed = capsys.readouterr().out
     [line] = [line for line in printed.splitlines() if "night-1" in line and "│" in line]
     assert [cell.strip() for cell in line.split("│")[1:-1]] == [
-        *("2026-11-18 11:06", "faces night-1", "enrich", "not as expected", "2", "0.2000", "0.0000"),
+        *("2026-11-18 11:06", "faces night-1", "enrich", "o", "not as expected", "2", "0.2000", "0.0000"),
     ]
     assert "1 failed" in printed
     assert printed.endswith("\nfaces night-1: red: 9 % of the rows, at most 0 is expected\n")

@@ -226,15 +226,17 @@ def test_another_scope_adopts_only_what_its_own_budget_covers(store: Store, cloc
     assert store.check.problems() == []
 
 
-def test_a_question_that_is_asked_again_keeps_its_answer_until_another_comes(store: Store, clock: Clock) -> None:
+def test_a_question_that_is_asked_again_is_open_until_another_answer_comes(store: Store, clock: Clock) -> None:
     begin(store)
     pay(store, ["ab"])
     clock.now += 10
     assert claim(store, ["ab"], again={"a": clock.now - 20}).known == keys("ab"), "it is newer than that"
+    assert claim(store, ["ab"], again={"a": clock.now}, budget=PRICE).refused
+    assert answers(store, "ab") == {"a": "yes", "b": "yes"}, "it was not claimed"
     [number] = [one.request for one in claim(store, ["ab"], again={"a": clock.now}).granted]
     assert store.requests.release("owner-1", [number]) == 0
-    assert answers(store, "ab") == {"a": "yes", "b": "yes"}
-    [number] = [one.request for one in claim(store, ["ab"], again={"a": clock.now}).granted]
+    assert answers(store, "ab") == {"b": "yes"}
+    [number] = [one.request for one in claim(store, ["ab"]).granted]
     send(store, [number])
     store.requests.record("run-1", [reply(number, "a", says="no")])
     assert answers(store, "ab") == {"a": "no", "b": "yes"}

@@ -75,7 +75,7 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
 
     run = asyncio.run(notebook())
     lines = api.costs(store=store)
-    assert {"run", "table", "compared-1"} <= set(lines["name"])
+    assert {"run", "table", "compared"} <= set(lines["name"])
     assert lines["questions"].sum() > 300
     assert len(api.costs(run.folder, store=store)) > 0
     paid = "simulated?price=0.001"
