@@ -24,6 +24,7 @@ from twothirds.discovery.metrics import (
     interest_and_distinctness,
     interesting_and_distinct,
     matches_with_truth,
+    mean_match_by_chance,
     none_bound,
 )
 from twothirds.discovery.questions import (

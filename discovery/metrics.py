@@ -135,6 +135,20 @@ def matches_with_truth(matrix: LabelMatrix | Sequence[Labels], truth: LabelMatri
     return TruthMatch(best, np.nan_to_num(score, nan=0.5), complement, matched)
 
 
+MOST_SHUFFLES = 20
+SHUFFLED_PRODUCTS = 2e9  # labels compared with truths, over all shuffles
+
+
+def mean_match_by_chance(matrix: LabelMatrix, truth: LabelMatrix, seed: int) -> float:
+    """The mean balanced accuracy of `matches_with_truth` where the labels are shuffled among the examples: best of many
+    columns is far above one half. Of very many labels one shuffle tells it."""
+    n = truth.shape[1]
+    shuffles = int(np.clip(SHUFFLED_PRODUCTS / max(len(matrix) * truth.size, 1), 1, MOST_SHUFFLES))
+    rng = np.random.default_rng(seed)
+    shuffled = (matches_with_truth(matrix[:, rng.permutation(n)], truth) for _ in range(shuffles))
+    return float(np.mean([match.mean_balanced_accuracy for match in shuffled]))
+
+
 def _balanced_accuracies(labels: LabelMatrix, truth: LabelMatrix) -> NDArray[np.float64]:
     """Features × truth columns; NaN where a truth column has but one value."""
     positive, negative = (labels == 1).astype(np.float64), (labels == 0).astype(np.float64)

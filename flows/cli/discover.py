@@ -233,7 +233,9 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
     if truth := summary.truth:
         accuracy = truth.mean_balanced_accuracy
         yield f"truth: {truth.matched} of {truth.of} attributes matched" + (
-            f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""
+            f", mean balanced accuracy {accuracy:.3f} (labels shuffled: {truth.by_chance:.3f})"
+            if accuracy is not None
+            else ""
         )
     yield from summary.notices
     booked = [f"{purpose} {in_usd(micro_of(usd))}" for purpose, usd in summary.booked_usd.items() if usd]

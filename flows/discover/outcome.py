@@ -20,6 +20,7 @@ from twothirds.discovery import (
     Labels,
     interest_and_distinctness,
     matches_with_truth,
+    mean_match_by_chance,
     none_bound,
     normalised,
 )
@@ -331,10 +332,15 @@ class Outcome:
             if not finding.dropped
         ]
         if not found:
-            return TruthScore(matched=0, of=truth.shape[1], mean_balanced_accuracy=None)
-        match = matches_with_truth(np.stack(found), truth.T)
-        accuracy = round(match.mean_balanced_accuracy, 6)
-        return TruthScore(matched=match.matched, of=truth.shape[1], mean_balanced_accuracy=accuracy)
+            return TruthScore(matched=0, of=truth.shape[1], mean_balanced_accuracy=None, by_chance=None)
+        labels = np.stack(found)
+        match = matches_with_truth(labels, truth.T)
+        return TruthScore(
+            matched=match.matched,
+            of=truth.shape[1],
+            mean_balanced_accuracy=round(match.mean_balanced_accuracy, 6),
+            by_chance=round(mean_match_by_chance(labels, truth.T, self.settings.seed), 6),
+        )
 
     def _target_score(self, target: DiscoveryTarget) -> TargetScore:
         progress = self.progress

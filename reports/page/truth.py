@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from twothirds.discovery import LabelMatrix, Labels, matches_with_truth
+from twothirds.discovery import LabelMatrix, Labels, matches_with_truth, mean_match_by_chance
 from twothirds.sources import Truth
 
 FOUND_FROM = 0.9  # balanced accuracy from which an attribute counts as found
@@ -44,6 +44,8 @@ class AgainstTruth:
     matches: list[MatchedAttribute | None]  # one per feature; None where nothing can be compared
     missed: list[Missed]
     attributes: int
+    accuracy: float  # mean balanced accuracy of the features' best attributes
+    by_chance: float  # the same of labels that are shuffled among the examples
 
     @property
     def found(self) -> int:
@@ -60,7 +62,8 @@ def against_truth(names: Sequence[str], matrix: LabelMatrix, truth: Truth) -> Ag
         Missed(name, int((known[column] == 1).sum())) for column, name in enumerate(truth.columns) if name not in found
     ]
     missed.sort(key=lambda missing: -missing.positives)
-    return AgainstTruth(matches, missed, len(truth.columns))
+    accuracy = matches_with_truth(matrix, known).mean_balanced_accuracy
+    return AgainstTruth(matches, missed, len(truth.columns), accuracy, mean_match_by_chance(matrix, known, seed=0))
 
 
 def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelMatrix) -> MatchedAttribute | None:

@@ -52,11 +52,13 @@ class OracleSummary(JsonPart):
 
 
 class TruthScore(JsonPart):
-    """How many attributes of the known truth the features match, and how well."""
+    """How many attributes of the known truth the features match, and how well; `by_chance` is the same accuracy of
+    labels that are shuffled among the examples."""
 
     matched: int
     of: int
     mean_balanced_accuracy: Number | None
+    by_chance: Number | None
 
 
 class TargetScore(JsonPart):

@@ -17,6 +17,7 @@ from twothirds.discovery.metrics import (
     interesting,
     interesting_and_distinct,
     matches_with_truth,
+    mean_match_by_chance,
     none_bound,
     queries_to_reach,
 )
@@ -135,3 +136,19 @@ def test_thirty_nones_in_a_row_bound_the_rest_by_about_a_tenth() -> None:
     assert none_bound(0) == none_bound(1) == 1.0
     # what the bound says: a larger share would have shown a feature with more than 95 % probability
     assert (1 - none_bound(30)) ** 30 < 0.05
+
+
+def test_labels_that_know_nothing_match_the_best_of_many_columns_as_shuffled_ones_do() -> None:
+    rng = np.random.default_rng(0)
+    truth = (rng.random((28, 40)) < 0.3).astype(np.int8)
+    guessed = (rng.random((12, 40)) < 0.5).astype(np.int8)
+    by_chance = mean_match_by_chance(guessed, truth, seed=0)
+    assert by_chance > 0.6, "best of 28"
+    assert matches_with_truth(guessed, truth).mean_balanced_accuracy == pytest.approx(by_chance, abs=0.04)
+    assert mean_match_by_chance(truth[:12], truth, seed=0) < 0.8
+    assert matches_with_truth(truth[:12], truth).mean_balanced_accuracy == 1.0
+    assert mean_match_by_chance(guessed, truth, seed=0) == by_chance
+
+
+def test_where_nothing_can_be_compared_chance_is_one_half() -> None:
+    assert mean_match_by_chance(np.zeros((1, 6), np.int8), np.ones((2, 6), np.int8), seed=0) == 0.5

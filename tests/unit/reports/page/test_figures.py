@@ -60,6 +60,7 @@ def test_the_best_match_and_its_figures_are_those_of_scikit_learn(seed: int) -> 
         assert match.recall == pytest.approx(recall_score(wanted, labels))
         best = max(abs(matthews_corrcoef(other, labels)) for other in truth)
         assert abs(matthews_corrcoef(column, labels)) == pytest.approx(best)
+    assert 0.5 < result.by_chance < result.accuracy
 
 
 def test_of_two_attributes_that_match_alike_the_one_with_the_name_is_taken() -> None:
