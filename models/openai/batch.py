@@ -470,7 +470,8 @@ class _Collection:
     async def _read_labels(self, request: BatchRequest, ours: dict[int, Bill], reply: Reply) -> None:
         session, message = self._session, reply.message
         self._book(request, ours, reply)
-        values = {} if message.refused else parse_labels(message.whole, request.paths)
+        complete = not message.cut
+        values = {} if message.refused else parse_labels(message.whole, request.paths, complete=complete)
         chances = label_chances(message.text, request.paths, message.tokens)
         rest = []
         for place, bill in ours.items():

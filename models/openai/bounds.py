@@ -290,7 +290,7 @@ class Bounds:
 
     def _form(self, questions: Sequence[Question]) -> LabelForm:
         labels = [question for question in questions if isinstance(question, Label)]
-        return label_form(labels, self.config.brief)
+        return label_form(labels, self.config.brief, listing=self.config.label_reply)
 
     def _in_batch(self, question: Question) -> bool:
         return self.config.provider_batch and isinstance(question, Label)

@@ -123,7 +123,7 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     """Emit the labels that a reply holds, and ask for the others while `asks` are left."""
     message = reply.message
     paths = form_of(session, bills).paths
-    values = {} if message.refused else parse_labels(message.whole, paths)
+    values = {} if message.refused else parse_labels(message.whole, paths, complete=not message.cut)
     chances = label_chances(message.text, paths, message.tokens)
     for position, value in values.items():
         raw = json.dumps({".".join(paths[position]): value})
@@ -165,7 +165,7 @@ def label_answer(session: Session, bill: Bill, value: bool, raw: str, probabilit
 def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
     """How a request with these labels, which must be all that it carries, asks for them."""
     labels = [bill.asked for bill in bills if isinstance(bill.asked, Label)]
-    return label_form(labels, session.config.brief)
+    return label_form(labels, session.config.brief, listing=session.config.label_reply)
 
 
 async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:

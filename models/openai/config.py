@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from twothirds.models.openai.label_groups import MANY_LABELS, Grouping
 from twothirds.models.oracle import OracleError, digest_of
 from twothirds.models.prices import Price
-from twothirds.models.prompting import Brief, counts_tiles
+from twothirds.models.prompting import Brief, Listing, counts_tiles
 from twothirds.sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -55,6 +55,9 @@ class OpenAIConfig:
     output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"
     labels_per_request: Annotated[int | None, "labels in one request at most (default: 250)"] = None
+    label_reply: Annotated[
+        Listing, "how labels that share a request are answered: each, or a list of the names or numbers that hold"
+    ] = "each"
     about: Annotated[str, "what the data is and what the features are for, as --about"] = ""
     avoid: Annotated[str, "kinds of features that are not wanted, as --avoid"] = ""
     attempts: Annotated[int, "tries of one request while the server fails"] = 6
@@ -150,7 +153,8 @@ def _check_words(config: OpenAIConfig) -> None:
         raise OracleError(f"base URL {quoted(config.url)} is not an http address: give one such as {OPENAI_URL}")
     if not config.served_by.isprintable() or len(config.served_by) > SERVED_BY_CHARS:
         raise OracleError(f"served_by of openai:{config.model} is no name: give up to {SERVED_BY_CHARS} characters")
-    for name, allowed in (("detail", Detail), ("sheet", Sheet), ("output", Output), ("grouping", Grouping)):
+    words = (("detail", Detail), ("sheet", Sheet), ("output", Output), ("grouping", Grouping), ("label_reply", Listing))
+    for name, allowed in words:
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))
             raise OracleError(f"{name} of openai:{config.model} is {getattr(config, name)!r}: choose from {choices}")

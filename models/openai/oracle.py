@@ -235,6 +235,7 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "detail": config.detail,
         "frames": config.frames,
         **_sheets(config),
+        **({} if config.label_reply == "each" else {"label_reply": config.label_reply}),
         "grouping": config.grouping,
         "labels_per_request": config.most_labels,
         "logprobs": config.logprobs,

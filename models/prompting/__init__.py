@@ -6,6 +6,7 @@ from twothirds.models.prompting.feature_names import clean, name_fault, sounds_l
 from twothirds.models.prompting.labels import (
     LABELS_VERSION,
     LabelForm,
+    Listing,
     arranged,
     label_form,
     material_messages,

@@ -2,7 +2,7 @@
 
 Examples come first and then features: on real models the other order was worse than not looking (docs/results.md). A
 label that is alone in its request is answered by the next word, yes or no; several by a JSON object whose keys are the
-features' names, under the examples' letters where there are several examples."""
+features' names, under the examples' letters where there are several examples, or by lists of those that hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from twothirds.models.oracle import Feature, Label
 from twothirds.models.prompting.prompts import (
@@ -32,6 +32,8 @@ from twothirds.sources import Example
 LABELS_VERSION = "3"  # of these prompts: part of every answer's key
 NO_BRIEF = Brief()
 Path = tuple[str, ...]  # the keys that lead to a label in a reply; none where the reply is one word
+Listing = Literal["each", "names", "numbers"]  # how several labels are answered
+HOLD = "have"  # the key of the one list of a reply
 
 SENTENCE_WORDS = 3  # of a definition that says by itself what is meant
 
@@ -58,6 +60,8 @@ BY_BOTH = (
     "each example's letter as a key, and as its value an object with each feature's name as a key, true or false as "
     "its value."
 )
+LISTED = 'under the key "have" the list of the {what} that hold; leave out those that do not.'
+LISTED_BY_EXAMPLE = "each example's letter as a key, and as its value the list of the {what} that hold for it."
 PREDICATES = (
     "It is true of {it}: it has the feature that this JSON object names and defines.",
     "The feature that this JSON object names and defines is present in {it}.",
@@ -72,6 +76,7 @@ class LabelForm:
     messages: list[Message]
     schema: dict[str, Any] | None  # None where the reply is one word
     paths: list[Path]  # in the order of the labels
+    lists: bool = False  # the reply lists what holds
 
     @property
     def usual_reply(self) -> str:
@@ -80,15 +85,23 @@ class LabelForm:
             return "yes"
         reply: dict[str, Any] = {}
         for *outer, key in self.paths:
-            (reply.setdefault(outer[0], {}) if outer else reply)[key] = True
+            if self.lists:
+                reply.setdefault(outer[0], []).append(key)
+            else:
+                (reply.setdefault(outer[0], {}) if outer else reply)[key] = True
         return json.dumps(reply, separators=(",", ":"), ensure_ascii=False)
 
 
-def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF, *, feature_first: bool = False) -> LabelForm:
+def label_form(
+    labels: Sequence[Label], brief: Brief = NO_BRIEF, *, feature_first: bool = False, listing: Listing = "each"
+) -> LabelForm:
     """For labels in the order of `arranged`; raises ValueError where one request cannot carry them. A label that is
     alone may show its feature first."""
     examples, features = _sides(labels)
-    keys = _keys(features)
+    lists = listing != "each" and len(labels) > 1
+    names = _keys(features)
+    numbered = lists and listing == "numbers" and len(features) > 1
+    keys = [str(number + 1) for number in range(len(features))] if numbered else names
     shown: list[Part] = []
     for place, example in enumerate(examples):
         shown.extend(example_parts(f"Example {letter(place)}" if len(examples) > 1 else "Example", example))
@@ -96,30 +109,38 @@ def label_form(labels: Sequence[Label], brief: Brief = NO_BRIEF, *, feature_firs
     if len(features) > 1:
         which = WHICH[labels[0].voter % len(WHICH)].format(it="the example" if len(examples) == 1 else "each example")
         defined.append(f"\n{which}\n")
-    for key, label in zip(keys, labels[: len(features)], strict=True):  # those of the first example: of each feature
-        defined += _defined(key, label, alone=len(labels) == 1, listed=len(features) > 1)
-    question = _question(labels, len(examples), len(features))
+    for key, name, label in zip(keys, names, labels[: len(features)], strict=True):  # of the first example
+        bullet = f"{key}. " if numbered else "- " if len(features) > 1 else "Feature: "
+        defined += _defined(name, label, "" if len(labels) == 1 else bullet)
+    question = _question(labels, len(examples), len(features), listing if lists else "each")
     material, end = [*shown, *defined], f"\n{question}"
     if len(labels) == 1:
         said = quoted(statement(labels[0].feature))
         material, end = ([f"{said}\n", *defined, *shown], end) if feature_first else (material, f"\n{said} {question}")
     messages = brief.added_to([system_message(labels), Message("user", (*material, end))])
+    if lists:
+        return LabelForm(messages, _list_schema(len(examples), keys), _list_paths(len(examples), keys), lists=True)
     return LabelForm(messages, _schema(len(examples), keys), _paths(len(examples), keys))
 
 
-def _defined(key: str, label: Label, *, alone: bool, listed: bool) -> list[Part]:
-    """A feature, and examples that are known to have or to lack it. Of a label that is alone the feature stands beside
-    the question."""
-    line = f"{'- ' if listed else 'Feature: '}{feature_line(key, label.feature.definition)}\n"
-    return [*([] if alone else [line]), *exemplar_parts(label.exemplars, "the feature" if alone else quoted(key))]
+def _defined(key: str, label: Label, bullet: str) -> list[Part]:
+    """A feature, and examples that are known to have or to lack it. Of a label that is alone, without a bullet, the
+    feature stands beside the question."""
+    line = [f"{bullet}{feature_line(key, label.feature.definition)}\n"] if bullet else []
+    return [*line, *exemplar_parts(label.exemplars, quoted(key) if bullet else "the feature")]
 
 
-def _question(labels: Sequence[Label], examples: int, features: int) -> str:
+def _question(labels: Sequence[Label], examples: int, features: int, listing: Listing) -> str:
     voter = labels[0].voter
     if len(labels) == 1:
         return YES_OR_NO[voter % len(YES_OR_NO)]
+    which = f"{WHICH_EXAMPLES[voter % len(WHICH_EXAMPLES)]}\n" if features == 1 else ""
+    if listing != "each":
+        form = LISTED if examples == 1 or features == 1 else LISTED_BY_EXAMPLE
+        what = "letters of those" if features == 1 else f"{listing} of those"
+        return which + COMPACT + form.format(what=what)
     if features == 1:
-        return f"{WHICH_EXAMPLES[voter % len(WHICH_EXAMPLES)]}\n{COMPACT}{BY_EXAMPLE}"
+        return which + COMPACT + BY_EXAMPLE
     return COMPACT + (BY_FEATURE if examples == 1 else BY_BOTH)
 
 
@@ -167,6 +188,23 @@ def _schema(examples: int, keys: Sequence[str]) -> dict[str, Any] | None:
 
 def _booleans(keys: Sequence[str]) -> dict[str, Any]:
     return strict({key: {"type": "boolean"} for key in keys})
+
+
+def _list_paths(examples: int, keys: Sequence[str]) -> list[Path]:
+    """The key of a list, and what stands in it where the label is yes."""
+    return [(HOLD, *path) if len(path) == 1 else path for path in _paths(examples, keys)]
+
+
+def _list_schema(examples: int, keys: Sequence[str]) -> dict[str, Any]:
+    lists: dict[str, Any] = {}
+    for name, key in _list_paths(examples, keys):
+        lists.setdefault(name, []).append(key)
+    return strict(
+        {
+            name: {"type": "array", "items": {"type": "string", "enum": items}, "maxItems": len(items)}
+            for name, items in lists.items()
+        }
+    )
 
 
 def arranged(labels: Sequence[Label]) -> list[Label]:

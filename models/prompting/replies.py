@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,16 +44,31 @@ class Reading:
     repeats: bool = False  # it names a feature that is known or not wanted: an answer, but nothing new
 
 
-def parse_labels(reply: str, paths: Sequence[Sequence[str]]) -> dict[int, bool]:
-    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped."""
+def parse_labels(reply: str, paths: Sequence[Sequence[str]], *, complete: bool = True) -> dict[int, bool]:
+    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped. What a list
+    leaves out is no, unless the list holds something else besides or the reply was cut."""
     if list(paths) == [()]:
         alone = parse_yes_no(reply)
         return {} if alone is None else {0: alone}
     data = object_with(reply, [path[0] for path in paths])
     if data is None:
         return {}
-    answers = {place: truth_of(_at(data, path)) for place, path in enumerate(paths)}
+    siblings = {path[0]: {other[-1] for other in paths if other[0] == path[0]} for path in paths}
+    answers = dict[int, bool | None]()
+    for place, path in enumerate(paths):
+        listed = data.get(path[0]) if len(path) > 1 else None
+        if isinstance(listed, list):
+            answers[place] = _in_list(listed, path[-1], siblings[path[0]], complete=complete)
+        else:
+            answers[place] = truth_of(_at(data, path))
     return {place: value for place, value in answers.items() if value is not None}
+
+
+def _in_list(listed: Sequence[object], key: str, known: Collection[str], *, complete: bool) -> bool | None:
+    said = {str(item).strip() for item in listed}
+    if key in said:
+        return True
+    return False if complete and len(listed) <= len(known) and said <= known else None
 
 
 def _at(data: object, path: Sequence[str]) -> object:

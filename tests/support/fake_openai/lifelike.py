@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.fake_openai.hardness import hardness, seen_of
-from tests.support.fake_openai.mind import FakeModel, Page, Shown, differs, family_reply, named, nested
+from tests.support.fake_openai.mind import FakeModel, Page, Shown, differs, family_reply, listed, named, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
@@ -191,7 +191,8 @@ class LifelikeModel(FakeModel):
 
     def label(self, page: Page) -> dict[str, Any]:
         dice = random.Random(f"{self.seed}:{page.seed}")
-        return nested({keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
+        said = {keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()}
+        return listed(said) if page.asks_lists else nested(said)
 
     def same(self, one: Mapping[str, str], other: Mapping[str, str], dice: random.Random) -> bool:
         """By the attributes that they mean, or the words where they mean none; now and then mistaken, by chance."""

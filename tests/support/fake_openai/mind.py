@@ -26,12 +26,22 @@ from twothirds.discovery.questions import Kind, differs_clearly, possible_counts
 from twothirds.models.oracle import MEAN_THE_SAME
 from twothirds.models.prompting.comparisons import CHOICES, COMPARISONS, EXCLUDED, OTHERS
 from twothirds.models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
-from twothirds.models.prompting.labels import BY_BOTH, BY_EXAMPLE, BY_FEATURE, YES_OR_NO
+from twothirds.models.prompting.labels import (
+    BY_BOTH,
+    BY_EXAMPLE,
+    BY_FEATURE,
+    HOLD,
+    LISTED,
+    LISTED_BY_EXAMPLE,
+    YES_OR_NO,
+)
 from twothirds.models.prompting.labels import statement as statement_of
 from twothirds.models.prompting.single_forms import WHY
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
 SIGNATURE = (8, 8)
+VALUES = (BY_FEATURE, BY_EXAMPLE, BY_BOTH)
+LISTS = tuple(form.partition("{what}")[2] for form in (LISTED, LISTED_BY_EXAMPLE))
 
 
 @dataclass
@@ -63,7 +73,12 @@ class Page:
 
     @property
     def asks_labels(self) -> bool:
-        return self.asks_word or any(line.endswith((BY_FEATURE, BY_EXAMPLE, BY_BOTH)) for line in self.lines)
+        return self.asks_word or self.asks_lists or any(line.endswith(VALUES) for line in self.lines)
+
+    @property
+    def asks_lists(self) -> bool:
+        """Whether the reply is to list what holds."""
+        return any(line.endswith(LISTS) for line in self.lines)
 
     @property
     def asks_word(self) -> bool:
@@ -145,7 +160,9 @@ def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
     return page
 
 
-_FEATURE = re.compile(r"(Feature|Attribute|-|(?:Feature|Value) (\d+))(?:: | (?=\"))(\"(?:[^\"\\]|\\.)*\"(?:: \".*)?)$")
+_FEATURE = re.compile(
+    r"(Feature|Attribute|-|(\d+)\.|(?:Feature|Value) (\d+))(?:: | (?=\"))(\"(?:[^\"\\]|\\.)*\"(?:: \".*)?)$"
+)
 
 _STATEMENT = re.compile(rf"(\"(?:[^\"\\]|\\.)*\") ({'|'.join(map(re.escape, YES_OR_NO))})$")
 
@@ -155,13 +172,13 @@ def _read_line(page: Page, line: str, group: int) -> Shown | None:
     if line.startswith((OTHERS, EXCLUDED)):
         page.known += json.loads(line.removeprefix(OTHERS).removeprefix(EXCLUDED))
     elif feature := _FEATURE.match(line):
-        name, end = json.JSONDecoder().raw_decode(feature.group(3))
-        rest = feature.group(3)[end + 2 :]
+        name, end = json.JSONDecoder().raw_decode(feature.group(4))
+        rest = feature.group(4)[end + 2 :]
         pair = {"name": name, "definition": json.loads(rest) if rest else ""}
         if feature.group(1).startswith("Value"):
             page.values.append(pair)
         elif feature.group(1) != "Attribute":
-            page.features[feature.group(2) or name] = pair
+            page.features[feature.group(2) or feature.group(3) or name] = pair
     elif example := re.match(r"(Example(?: [A-Z]+)?|Item \d+): ?(\".*)?", line):
         text = json.JSONDecoder().raw_decode(example.group(2))[0] if example.group(2) else None
         page.examples.append(Shown(example.group(1), text, group=group))
@@ -242,7 +259,8 @@ class FakeModel:
 
     def label(self, page: Page) -> dict[str, Any]:
         dice = random.Random(page.seed)
-        return nested({keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
+        said = {keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()}
+        return listed(said) if page.asks_lists else nested(said)
 
     def has(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
         """Whether an example has a feature, or whether the two features that it states mean the same."""
@@ -356,6 +374,14 @@ def nested(cells: Mapping[tuple[str, ...], bool]) -> dict[str, Any]:
     for keys, value in cells.items():
         inner = reply if len(keys) == 1 else reply.setdefault(keys[0], {})
         inner[keys[-1]] = value
+    return reply
+
+
+def listed(cells: Mapping[tuple[str, ...], bool]) -> dict[str, Any]:
+    """The labels as a reply that lists what holds has them."""
+    reply: dict[str, Any] = {}
+    for keys, value in cells.items():
+        reply.setdefault(keys[0] if len(keys) > 1 else HOLD, []).extend([keys[-1]] * value)
     return reply
 
 

@@ -116,6 +116,39 @@ def test_labels_travel_together_as_configured(
     assert server.count(CHAT) - before == requests
 
 
+@pytest.mark.parametrize("listing", ["names", "numbers"])
+@pytest.mark.parametrize("grouping", ["auto", "example", "feature"])
+@pytest.mark.parametrize("level", ["schema", "text", "ignored"])
+def test_labels_are_told_by_lists_of_what_holds(
+    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], level: str, grouping: str, listing: str
+) -> None:
+    server.abilities = LEVELS[level]
+    oracle = oracle_of(label_reply=listing, grouping=grouping, labels_per_request=20)
+    answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
+    assert len(answers) == 160
+    assert wrong(answers) == []
+    assert dict(oracle.identity.parameters)["label_reply"] == listing
+
+
+def test_lists_take_fewer_tokens_than_a_value_for_each(oracle_of: Callable[..., OpenAIOracle]) -> None:
+    written = {}
+    for listing in ("each", "names", "numbers"):
+        answers = list(oracle_of(label_reply=listing, grouping="example").ask(labels(WORDS, EXAMPLES)))
+        written[listing] = sum(answer.usage.output_tokens for answer in answers)
+    assert written["numbers"] < written["names"] < written["each"]
+
+
+@pytest.mark.parametrize("fault", ["cut short", "wrong shape", "refusal in words", "half the labels"])
+def test_lists_that_cannot_be_read_are_asked_again(
+    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], fault: str
+) -> None:
+    oracle = oracle_of(label_reply="names", asks=6)
+    oracle.connect()
+    server.misbehave(0.4, [fault])
+    answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
+    assert wrong(answers) == []
+
+
 def test_questions_are_pulled_as_there_is_room_and_never_far_ahead(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from twothirds.discovery.questions import Kind
 from twothirds.models.oracle import Compare, Feature, Label, Verdict
 from twothirds.models.prompting.comparisons import CHOICES, compare_messages, compare_schema, parse_feature, shown_order
-from twothirds.models.prompting.labels import LabelForm, arranged, label_form, material_messages, predicates
+from twothirds.models.prompting.labels import LabelForm, Listing, arranged, label_form, material_messages, predicates
 from twothirds.models.prompting.prompts import ImagePart, Message, letter, quoted, repair_messages
-from twothirds.models.prompting.replies import parse_labels
+from twothirds.models.prompting.replies import closed, parse_labels
 from twothirds.sources.dataset import Example
 
 KINDS = {
@@ -166,6 +167,44 @@ def test_a_label_that_is_alone_is_answered_by_one_word() -> None:
     form = matrix("a", ["hat"])
     assert (form.schema, form.paths, form.usual_reply) == (None, [()], "yes")
     assert parse_labels("No.", form.paths) == {0: False}
+
+
+@pytest.mark.parametrize(
+    ("examples", "features", "listing", "paths", "reply"),
+    [
+        ("a", ["x", "y"], "names", [("have", "x"), ("have", "y")], {"have": ["y"]}),
+        ("a", ["x", "y"], "numbers", [("have", "1"), ("have", "2")], {"have": [2]}),
+        ("ab", ["x"], "numbers", [("have", "A"), ("have", "B")], {"have": ["B"]}),
+        ("ab", ["x", "y"], "names", [("A", "x"), ("A", "y"), ("B", "x"), ("B", "y")], {"A": ["y"], "B": ["y"]}),
+    ],
+)
+def test_a_list_says_what_holds_and_leaves_out_the_rest(
+    examples: str, features: list[str], listing: Listing, paths: list[tuple[str, ...]], reply: dict[str, Any]
+) -> None:
+    form = label_form(
+        arranged([Label(Feature(name), text(one)) for one in examples for name in features]), listing=listing
+    )
+    assert form.paths == paths
+    read = parse_labels(json.dumps(reply), form.paths)
+    assert read == dict(enumerate([False, True] * (len(paths) // 2)))
+    assert parse_labels(form.usual_reply, form.paths) == dict.fromkeys(range(len(paths)), True)
+
+
+@pytest.mark.parametrize("reply", ['{"have": ["x", "z"]}', '{"have": ["x", {"y": 1}]}', '{"have": ["x", "x", "x"]}'])
+def test_a_list_with_something_else_in_it_leaves_open_what_it_does_not_name(reply: str) -> None:
+    assert parse_labels(reply, [("have", "x"), ("have", "y")]) == {0: True}
+
+
+def test_a_list_that_was_cut_leaves_open_what_it_does_not_name() -> None:
+    paths = [("have", name) for name in ("x", "y", "z")]
+    cut = closed('{"have": ["x", "y", "z')
+    assert parse_labels(cut, paths, complete=False) == {0: True, 1: True}
+    assert parse_labels(cut, paths) == {0: True, 1: True, 2: False}
+
+
+def test_a_label_that_is_alone_has_no_list() -> None:
+    label = [Label(Feature("hat"), text("a"))]
+    assert label_form(label, listing="numbers") == label_form(label)
 
 
 def test_features_of_the_same_name_have_keys_of_their_own_and_no_key_opens_a_marker() -> None:
