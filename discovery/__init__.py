@@ -15,6 +15,7 @@ from twothirds.discovery.duplicates import (
     label_odds,
     likeness,
     normalised,
+    plain_name,
     same_name,
 )
 from twothirds.discovery.metrics import (

@@ -178,6 +178,38 @@ def _singular(word: str) -> str:
     return SPELLINGS.get(word, word)
 
 
+ARTICLES = {
+    *("a", "an", "the", "der", "die", "das", "ein", "eine", "le", "la", "les", "un", "une", "el", "los", "las", "una"),
+    *("il", "lo", "gli", "de", "het", "een", "os", "um", "uma"),
+}
+
+
+@lru_cache(maxsize=10_000)
+def plain_name(name: str, definition: str = "") -> str:
+    """The name in the form that columns have: lower case, no article, and English words in the singular where their
+    lemma says so. Base forms of other languages would not read as names."""
+    from simplemma import is_known
+
+    text = " ".join(unicodedata.normalize("NFC", name).lower().split()).rstrip(".,;:!")
+    words = _words(f"{text} {definition.lower()}")
+    english = 2 * sum(is_known(word, "en") for word in words) > len(words)
+    parts = text.split(" ")
+    if english:
+        after = [*parts[1:], ""]
+        parts = [part for part, then in zip(parts, after, strict=True) if part not in ("a", "an", "the") or not then]
+        return re.sub(r"[^\W\d_]+", lambda word: _singular_by_lemma(word[0]), " ".join(parts))
+    return " ".join(parts[1:] if len(parts) > 1 and parts[0] in ARTICLES else parts)
+
+
+def _singular_by_lemma(word: str) -> str:
+    from simplemma import lemmatize
+
+    lemma = lemmatize(word, "en")
+    plurals = (f"{lemma}s", f"{lemma}es", f"{lemma[:-1]}ies")
+    regular = word in plurals and word not in SPELLINGS and word not in NEVER_SINGULAR | LINKS
+    return lemma if regular or SPELLINGS.get(word) == lemma else word
+
+
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")  # tried in this order; the first that knows most of the words
 ALIKE_DEFINITIONS = 0.5  # of the words of either, those that are in both
 # Words that say nothing of which feature it is.

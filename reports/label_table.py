@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN
+from twothirds.reports.column_names import BESIDE, VOTES, column_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEATURES = b"twothirds.features"  # in the metadata of an Arrow table: names and definitions, in order
-VOTES = ("yes", "no", "abstained")
+FEATURES = b"twothirds.features"  # in the metadata of an Arrow table: names, definitions and columns, in order
+OWN_COLUMNS = ("id", "digest", "version", "gone")  # of tables of labels; no feature's column has such a name
 
 
 class Source(IntEnum):
     """Where a label comes from; a later one outranks an earlier one."""
 
     NONE = 0
-    ASKED = 1
-    PREDICTED = 2
+    PREDICTED = 1
+    ASKED = 2
     CORRECTED = 3
+
+
+SOURCES = {source: source.name.lower() for source in Source if source is not Source.NONE}
 
 
 @dataclass(frozen=True)
@@ -37,60 +41,211 @@ class LabelledFeature:
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """All arrays are features × examples; `votes` has a last axis of yes, no and abstained."""
+    """All arrays are features × examples; `votes` has a last axis of yes, no and abstained. What is alike everywhere
+    may be an array that takes no memory: write only into the arrays of `empty`."""
 
-    ids: tuple[str, ...]
-    digests: tuple[str, ...]
-    features: tuple[LabelledFeature, ...]
+    ids: Sequence[str]
+    digests: Sequence[str]
+    features: Sequence[LabelledFeature]
     value: NDArray[np.int8]  # 1, 0 or UNKNOWN
     source: NDArray[np.uint8]
     probability: NDArray[np.float32]  # of yes, NaN where none is known
+    who: NDArray[np.uint16]  # gave the label, a place among `raters`
     votes: NDArray[np.uint16]
+    raters: Sequence[str] = ("",)  # the first is the oracle that was asked
 
     def __post_init__(self) -> None:
         shape = (len(self.features), len(self.ids))
-        shapes = {self.value.shape, self.source.shape, self.probability.shape, self.votes.shape[:2]}
+        matrices = (self.value, self.source, self.probability, self.who, self.votes[..., 0])
+        shapes = {matrix.shape for matrix in matrices}
         if shapes != {shape} or self.votes.shape[2:] != (len(VOTES),) or len(self.digests) != len(self.ids):
             raise ValueError(f"a table of {shape[0]} features × {shape[1]} examples has parts of {sorted(shapes)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def of(
+        cls,
+        ids: Sequence[str],
+        digests: Sequence[str],
+        features: Sequence[LabelledFeature],
+        value: NDArray[np.int8],
+        *,
+        source: NDArray[np.uint8] | None = None,
+        probability: NDArray[np.floating[Any]] | None = None,
+        who: NDArray[np.uint16] | None = None,
+        votes: NDArray[np.integer[Any]] | None = None,
+        raters: Sequence[str] = ("",),
+    ) -> LabelTable:
+        """Without a source labels were asked, without votes each was one vote."""
+        source = _asked(value) if source is None else source
+        return cls(
+            ids=ids,
+            digests=digests,
+            features=features,
+            value=value,
+            source=source,
+            probability=_alike(np.float32(np.nan), value) if probability is None else probability.astype(np.float32),
+            who=_alike(np.uint16(0), value) if who is None else who,
+            votes=_one_vote(value, source) if votes is None else votes.astype(np.uint16),
+            raters=raters,
+        )
 
     @classmethod
     def empty(cls, ids: Sequence[str], digests: Sequence[str], features: Sequence[LabelledFeature] = ()) -> LabelTable:
         """A table in which nothing is known yet."""
         shape = (len(features), len(ids))
         return cls(
-            ids=tuple(ids),
-            digests=tuple(digests),
-            features=tuple(features),
+            ids=ids,
+            digests=digests,
+            features=features,
             value=np.full(shape, UNKNOWN, np.int8),
             source=np.full(shape, Source.NONE, np.uint8),
             probability=np.full(shape, np.nan, np.float32),
+            who=np.zeros(shape, np.uint16),
             votes=np.zeros((*shape, len(VOTES)), np.uint16),
         )
 
-    def to_arrow(self) -> pa.Table:
-        """One row per example; of each feature a struct, named by its place, for names may be alike."""
+    @classmethod
+    def concat(cls, tables: Sequence[LabelTable]) -> LabelTable:
+        """Tables of other examples and the same features, one below the other."""
+        if len({tuple(table.features) for table in tables}) > 1:
+            raise ValueError("tables of other features cannot be joined")
+        raters = list(dict.fromkeys(name for table in tables for name in table.raters))
+        recoded = [np.array([raters.index(name) for name in table.raters], np.uint16)[table.who] for table in tables]
+        return cls(
+            ids=[name for table in tables for name in table.ids],
+            digests=[digest for table in tables for digest in table.digests],
+            features=tables[0].features,
+            value=np.concatenate([table.value for table in tables], axis=1),
+            source=np.concatenate([table.source for table in tables], axis=1),
+            probability=np.concatenate([table.probability for table in tables], axis=1),
+            who=np.concatenate(recoded, axis=1),
+            votes=np.concatenate([table.votes for table in tables], axis=1),
+            raters=raters,
+        )
+
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> LabelTable:
+        """Of these examples only."""
+        return replace(
+            self,
+            ids=[self.ids[row] for row in rows],
+            digests=[self.digests[row] for row in rows],
+            value=self.value[:, rows],
+            source=self.source[:, rows],
+            probability=self.probability[:, rows],
+            who=self.who[:, rows],
+            votes=self.votes[:, rows],
+        )
+
+    def by(self, feature: int) -> list[str]:
+        """Of each label of a feature who gave it; empty for the oracle."""
+        return [self.raters[who] for who in self.who[feature].tolist()]
+
+    @property
+    def columns(self) -> list[str]:
+        """The column of each feature, in Arrow and in every export."""
+        return column_names([(feature.name, feature.definition) for feature in self.features], OWN_COLUMNS)
+
+    def known_beside(self) -> set[tuple[int, str]]:
+        """What is known of labels beside their values: pairs of a feature and one of BESIDE."""
+        known: set[tuple[int, str]] = set()
+        plain, one_vote = _asked(self.value), _one_vote(self.value, self.source)
+        differs = {
+            "source": self.source != plain,
+            "probability": ~np.isnan(self.probability),
+            "by": self.who != 0,
+            **{side: (self.votes[..., place] != one_vote[..., place]) for place, side in enumerate(VOTES)},
+        }
+        for kind, cells in differs.items():
+            known |= {(int(feature), kind) for feature in np.flatnonzero(cells.any(axis=1))}
+        return known
+
+    def to_arrow(self, beside: Collection[tuple[int, str]] | None = None) -> pa.Table:
+        """One row per example: `id`, `digest`, a column per feature with 1, 0 or null, and then what else is known:
+        `NAME (source)`, `NAME (probability)`, `NAME (by)`, and votes where a label is not one vote for what it is."""
         import pyarrow as pa
 
+        names, beside = self.columns, self.known_beside() if beside is None else beside
         columns: dict[str, Any] = {"id": pa.array(self.ids, pa.string()), "digest": pa.array(self.digests, pa.string())}
-        for place in range(len(self.features)):
-            parts = [self.value[place], self.source[place], self.probability[place], *self.votes[place].T]
-            arrays = [pa.array(np.ascontiguousarray(part)) for part in parts]
-            columns[f"feature-{place}"] = pa.StructArray.from_arrays(arrays, ["value", "source", "probability", *VOTES])
-        named = json.dumps([[feature.name, feature.definition] for feature in self.features])
-        return pa.table(columns).replace_schema_metadata({FEATURES: named.encode()})
+        for place, name in enumerate(names):
+            columns[name] = pa.array(self.value[place], pa.int8(), mask=self.value[place] == UNKNOWN)
+        for place, name in enumerate(names):
+            for kind in BESIDE:
+                if (place, kind) in beside:
+                    columns[f"{name} ({kind})"] = self._array(place, kind)
+        named = [[feature.name, feature.definition, name] for feature, name in zip(self.features, names, strict=True)]
+        return pa.table(columns).replace_schema_metadata({FEATURES: json.dumps(named, ensure_ascii=False).encode()})
+
+    def _array(self, place: int, kind: str) -> pa.Array:
+        import pyarrow as pa
+
+        if kind == "source":
+            return _named(self.source[place], ["", *SOURCES.values()])
+        if kind == "by":
+            return _named(self.who[place], self.raters)
+        if kind == "probability":
+            return pa.array(self.probability[place], pa.float32(), mask=np.isnan(self.probability[place]))
+        return pa.array(self.votes[place, :, VOTES.index(kind)], pa.uint16())
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> LabelTable:
         """The table that `to_arrow` has written. Raises ValueError where it is another one."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         named = (table.schema.metadata or {}).get(FEATURES)
         if named is None:
             raise ValueError("this Arrow table holds no labels: its metadata name no features")
-        features = tuple(LabelledFeature(name, definition) for name, definition in json.loads(named))
+        listed = json.loads(named)
+        features = [LabelledFeature(name, definition) for name, definition, _ in listed]
         found = cls.empty(table["id"].to_pylist(), table["digest"].to_pylist(), features)
-        for place in range(len(features)):
-            parts = table[f"feature-{place}"].combine_chunks()
-            for name, array in (("value", found.value), ("source", found.source), ("probability", found.probability)):
-                array[place] = parts.field(name).to_numpy(zero_copy_only=False)
-            for number, name in enumerate(VOTES):
-                found.votes[place, :, number] = parts.field(name).to_numpy(zero_copy_only=False)
-        return found
+        raters: list[str] = [""]
+        for place, (_, _, column) in enumerate(listed):
+            found.value[place] = pc.fill_null(table[column], pa.scalar(UNKNOWN, pa.int8()))
+            found.source[place] = _asked(found.value[place])
+            there = {kind: table[f"{column} ({kind})"] for kind in BESIDE if f"{column} ({kind})" in table.column_names}
+            if "source" in there:
+                found.source[place] = _places(there["source"], ["", *SOURCES.values()])
+            if "probability" in there:
+                found.probability[place] = there["probability"].to_numpy()
+            if "by" in there:
+                raters += [name for name in pc.unique(there["by"]).to_pylist() if name and name not in raters]
+                found.who[place] = _places(there["by"], raters)
+            found.votes[place] = _one_vote(found.value[place], found.source[place])
+            for number, side in enumerate(VOTES):
+                if side in there:
+                    found.votes[place, :, number] = there[side].to_numpy()
+        return replace(found, raters=raters)
+
+
+def _asked(value: NDArray[np.int8]) -> NDArray[np.uint8]:
+    return np.where(value == UNKNOWN, np.uint8(Source.NONE), np.uint8(Source.ASKED))
+
+
+def _one_vote(value: NDArray[np.int8], source: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    """As if each asked label were a single vote."""
+    asked = source == Source.ASKED
+    return np.stack([asked & (value == 1), asked & (value == 0), np.zeros_like(asked)], axis=-1).astype(np.uint16)
+
+
+def _alike(cell: Any, value: NDArray[np.int8]) -> NDArray[Any]:
+    return np.broadcast_to(cell, value.shape)
+
+
+def _named(places: NDArray[np.integer[Any]], names: Sequence[str]) -> pa.DictionaryArray:
+    """Texts by their places; null for the first."""
+    import pyarrow as pa
+
+    indices = pa.array(places.astype(np.int32), pa.int32(), mask=places == 0)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
+
+
+def _places(texts: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.integer[Any]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pc.fill_null(pc.cast(texts, pa.string()), "")
+    found: NDArray[np.int32] = pc.index_in(known, value_set=pa.array(list(names), pa.string())).to_numpy()
+    return found
