@@ -27,6 +27,7 @@ tests: .venv/.dev # beside lint and types; with four processes they take a minut
 test-slow: .venv/.dev ## the long tests, and property tests with new examples
 	tests/install_smollm2.sh
 	tests/install_clip.sh
+	tests/install_qwen.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --timeout 3600 --hypothesis-profile search
 
 lint: .venv/.dev ## ruff and import-linter

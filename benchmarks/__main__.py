@@ -38,6 +38,7 @@ ENTRIES = {
     "store": "benchmarks.store",
     "enrichment": "benchmarks.enrichment",
     "start": "benchmarks.start",
+    "real": "benchmarks.real",
     "openai": "benchmarks.openai",
     "peers": "benchmarks.peers.measures",
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ def parse_labels(reply: str, paths: Sequence[Sequence[str]], *, complete: bool =
     return {place: value for place, value in answers.items() if value is not None}
 
 
-def _in_list(listed: Sequence[object], key: str, known: Collection[str], *, complete: bool) -> bool | None:
+def _in_list(listed: Sequence[object], key: str, known: Set[str], *, complete: bool) -> bool | None:
     said = {str(item).strip() for item in listed}
     if key in said:
         return True
