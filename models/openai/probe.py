@@ -84,7 +84,8 @@ class Abilities:
         words = isinstance(data["missing"], list) and all(name in OPTIONAL for name in data["missing"])
         flags = all(isinstance(data[name], bool) for name in ("decisions", "reasoning", "next_word"))
         known = data["format"] in ("json_schema", "json_object", "") and data["limit"] in LIMITS
-        pace = all(isinstance(data[name], int | float) and data[name] >= 0 for name in ("rate", "width"))
+        speeds = [data[name] for name in ("rate", "width")]
+        pace = all(isinstance(speed, int | float) and not isinstance(speed, bool) and speed >= 0 for speed in speeds)
         return cls(**(data | {"missing": tuple(data["missing"])})) if words and flags and known and pace else None
 
 
@@ -116,7 +117,14 @@ class _Probe:
             host, model = self._config.host, self._config.model
             raise OracleUnavailable(f"{host} has no decisions endpoint for {model!r}: use output=auto")
         tells = one_by_one and not self._thinks and await self._has_next_word()
-        return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks, tells)
+        return Abilities(
+            decisions=decisions,
+            format=form,
+            limit=self._limit,
+            missing=tuple(sorted(self._missing)),
+            reasoning=self._thinks,
+            next_word=tells,
+        )
 
     async def _has_next_word(self) -> bool:
         """Whether the first token of an answer is yes or no, and the server tells how probable both are."""

@@ -111,6 +111,23 @@ def test_what_the_server_says_that_it_cannot_do_is_remembered(
     assert Known.from_json(memory[probe_key(config_of(server))]) == Known(format="json_schema")
 
 
+@pytest.mark.parametrize(("unsupported", "tells"), [((), True), (("logprobs",), False)])
+def test_a_free_server_that_tells_the_next_word_is_asked_one_label_a_request(
+    unsupported: tuple[str, ...], tells: bool
+) -> None:
+    able, memory = Abilities(decisions=False, unsupported=unsupported), dict[str, Any]()
+    with FakeOpenAI(abilities=able) as server:
+        config = replace(config_of(server), price=Price(Decimal(0), Decimal(0)))
+        with OpenAIOracle(config, memory) as oracle:
+            oracle.connect()
+            known = Known.from_json(memory[probe_key(config)])
+            answers = list(oracle.ask(labels(["cat", "dog"], texts(2))))
+        assert known is not None
+        assert (known.next_word, known.rate, known.width) == (tells, 0.0, 0)
+        assert all((answer.probability is not None) == tells for answer in answers)
+        assert (sum(answer.usage.requests for answer in answers) == len(answers)) == tells
+
+
 @pytest.mark.parametrize("body", [b"<html>sign in</html>", b"[]", b'{"status": "ok"}', b"data: {}\n\n", b""])
 def test_a_page_that_answers_for_the_server_is_not_the_server(
     server: FakeOpenAI, body: bytes, monkeypatch: pytest.MonkeyPatch
@@ -139,6 +156,7 @@ CACHED: dict[str, Any] = {
     "missing nothing that we send": KNOWN | {"missing": ["model"]},
     "missing a word": KNOWN | {"missing": "seed"},
     "missing numbers": KNOWN | {"missing": [1, {}]},
+    "a speed that is a flag": KNOWN | {"rate": True},
     "one field too many": KNOWN | {"more": 1},
     "one field too few": {"decisions": True},
     "empty": {},
