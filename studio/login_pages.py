@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from twothirds.store.review import EDITOR, REVIEWER, Queue
 from twothirds.studio.config import METRICS_PASSWORD, EditRefused
-from twothirds.studio.pages import OWNER, Studio, StudioPages
+from twothirds.studio.pages import OWNER, Studio, StudioPages, for_staff
 from twothirds.studio.review import PUBLIC, Authenticator, Visitor, for_role
 from twothirds.studio.views import html_response
 
@@ -36,6 +36,11 @@ class LoginPages(StudioPages):
         if not wanted or not hmac.compare_digest(authorization.encode(), f"Bearer {wanted}".encode()):
             raise HTTPException(403, f"Figures are for who sends the password of {METRICS_PASSWORD}.")
         return Response(self._config.metrics(), media_type="text/plain; version=0.0.4")
+
+    @for_staff("GET /components")
+    def components(self, visitor: Visitor) -> Response:
+        """What pages are made of, each in its states."""
+        return self.render("components.html", visitor)
 
     @for_role("GET /people", OWNER)
     def people(self, visitor: Visitor) -> Response:

@@ -14,12 +14,12 @@ from twothirds.discovery import UNKNOWN, Kind
 from twothirds.reports.page.truth import AgainstTruth
 from twothirds.reports.run import COMPLEMENT, KNOWN, MICRO, SAME, AnsweredComparison, Findings, FoundFeature
 from twothirds.sources import Example
-from twothirds.studio.web import percent, plural, share_bar
+from twothirds.studio.web import ExampleTile, percent, plural, share_bar
 
 CANDIDATE_PAIRS = 200
 
 
-Show = Callable[..., "CardExample"]  # of a row, a feature, and whether the votes contradict the row's side
+Show = Callable[..., "ExampleTile"]  # of a row, a feature, and whether the votes contradict the row's side
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,6 @@ def kinds_asked(comparisons: Sequence[AnsweredComparison]) -> list[tuple[str, in
     return [(ASKED_FOR.get(kind, kind.value), count) for kind, count in counts.most_common()]
 
 
-@dataclass(frozen=True)
-class CardExample:
-    """An example in a card: its place in the page's data, and whether the votes contradict where it stands."""
-
-    place: int
-    name: str
-    text: str
-    pictured: bool  # a picture that cannot be read any more counts: the page says that it is missing
-    contradicted: bool = False
-    predicted: float | None = None  # how probable yes was, where the label is not the oracle's
-
-
 def card_example(
     findings: Findings,
     examples: Sequence[Example | None],
@@ -99,11 +87,11 @@ def card_example(
     row: int,
     found: FoundFeature,
     contradicted: bool = False,
-) -> CardExample:
+) -> ExampleTile:
     """`places` are those of the examples that the page carries, by row."""
     example = examples[row]
     text = (example.text if example else None) or ""
-    return CardExample(
+    return ExampleTile(
         place=places.get(row, -1),
         name=findings.ids[row],
         text=text,
@@ -171,7 +159,7 @@ def _strip(carried: NDArray[np.intp], chosen: NDArray[np.bool_]) -> list[int]:
 
 def _question(
     found: FoundFeature, row_of: Mapping[str, int], show: Show
-) -> tuple[list[CardExample], list[CardExample]]:
+) -> tuple[list[ExampleTile], list[ExampleTile]]:
     """The examples asked about: those said to have the feature, and those said to lack it."""
     asked = found.asked
     if asked is None:

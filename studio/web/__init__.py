@@ -21,5 +21,6 @@ from twothirds.studio.web.charts import (
     steps_over_time,
 )
 from twothirds.studio.web.environment import STATIC, environment, render, render_file
+from twothirds.studio.web.examples import ExampleTile
 from twothirds.studio.web.languages import CATALOGUES, Catalogue, Moment, language_of
 from twothirds.studio.web.numbers import duration, percent, plural, unbroken, usd

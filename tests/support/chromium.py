@@ -107,7 +107,7 @@ def _emptied(page: Page, options: dict[str, Any]) -> bool:
 def keep(page: Page, name: str) -> None:
     """For somebody to look at."""
     if folder := os.environ.get("KEEP_PICTURES"):
-        page.screenshot(path=Path(folder) / f"{name}.png")
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 def click(wanted: Locator) -> None:

@@ -80,6 +80,7 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("POST", "/runs/{key}/archive"): {"editor": 303, "admin": 303},
     ("GET", "/runs/{key}/report"): {"editor": 404, "admin": 404},  # the run has none
     ("GET", "/side-by-side"): {"editor": 422, "admin": 422},  # no two runs are named
+    ("GET", "/components"): STAFF,
     ("GET", "/costs"): STAFF,
     ("GET", "/tables/{key}"): {"editor": 404, "admin": 404},  # there is a run, and no table
     ("GET", "/comparisons/{key}"): {"editor": 404, "admin": 404},
