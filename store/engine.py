@@ -24,7 +24,6 @@ from sqlalchemy import (
     URL,
     BigInteger,
     BindParameter,
-    Column,
     ColumnElement,
     Connection,
     Engine,
@@ -403,9 +402,18 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     return connection.execute(dialect_insert(table).on_conflict_do_nothing(), list(rows)).rowcount if rows else 0
 
 
-def any_of(column: Column[int]) -> ColumnElement[bool]:
-    """That the column is one of `keys`."""
-    return column.in_(KEYS)
+def insert_or_update(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    key: Sequence[str],
+    changed: Sequence[str],
+    where: ColumnElement[bool],
+) -> None:
+    """Insert the rows; of those whose key exists, update what is `changed` where that is allowed."""
+    new = (sqlite.insert if is_sqlite(connection) else postgresql.insert)(table)
+    values = {name: new.excluded[name] for name in changed}
+    connection.execute(new.on_conflict_do_update(index_elements=list(key), set_=values, where=where), list(rows))
 
 
 def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:

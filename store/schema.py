@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from twothirds.store.errors import DamagedStore
 
-SCHEMA = 16  # counts up with every change of the tables
+SCHEMA = 17  # counts up with every change of the tables
 
 LOOK = "look with `twothirds store check`, then restore a backup"
 RESERVED, SENT, CLOSED = "reserved", "sent", "closed"
@@ -270,17 +270,14 @@ review_items = Table(
     Column("question", Json, nullable=False),
     Column("page", Text, nullable=False, index=True),  # questions with the same value may share a page
     Column("votes", BigInteger, nullable=False),  # wanted, of different people
-    _amount("filled"),  # slots that are leased or have a vote
-    _amount("given"),  # votes that count
-    Column("skipped", BigInteger, nullable=False),
     Column("patience", BigInteger, nullable=False),  # so many skips, and it is given up
     Column("priority", BigInteger, nullable=False),
     Column("deadline", Double),
     Column("price", BigInteger, nullable=False),  # per vote
     Column("hourly", BigInteger, nullable=False),
     Column("expected", Text),  # of a check: the answer that is known
-    Column("published", BigInteger, nullable=False),  # 1: only in tasks that were published elsewhere
-    _one_of("state", "open", "done", "given up", "check"),
+    Column("published", Boolean, nullable=False),  # only in tasks that were published elsewhere
+    _one_of("state", "open", "done", "given up", "check"),  # follows from its votes, see questions.py
     Column("created_at", Double, nullable=False),
     _partial_index("open_review_items", text("priority DESC"), "id", where="state = 'open'"),
 )
@@ -291,8 +288,8 @@ review_votes = Table(
     _id(),
     Column("item", BigInteger, ForeignKey("review_items.id"), nullable=False),
     Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
-    _one_of("purpose", "vote", "check", "repeat", "ruling"),
-    Column("slot", BigInteger),  # which of the wanted votes it is
+    _one_of("purpose", "vote", "check", "repeat"),
+    Column("slot", BigInteger),  # which of the wanted votes it is, while it is leased or given
     _one_of("state", "leased", "expired", "held", "given", "late", "skipped", "withdrawn"),
     Column("answer", Json),
     Column("shown_at", Double, nullable=False),
@@ -301,17 +298,33 @@ review_votes = Table(
     Column("seconds", Double, nullable=False),
     Column("cost", BigInteger, nullable=False),
     Column("submission", Text),  # what was sent together is undone together
-    Column("answer_key", Text),  # under which a run has taken it into the ledger
     Index("one_person_per_question", "item", "person", "purpose", unique=True),
-    _partial_index(
-        "one_vote_per_slot",
-        "item",
-        "slot",
-        where="purpose = 'vote' AND state IN ('leased', 'held', 'given')",
-        unique=True,
-    ),
+    Index("one_vote_per_slot", "item", "slot", unique=True),
     Index("review_votes_by_person", "person", "state"),
     _partial_index("review_leases", "lease_until", where="state = 'leased'"),
+)
+
+# What was decided for good about a label: it outranks the votes.
+review_rulings = Table(
+    "review_rulings",
+    metadata,
+    _id(),
+    Column("item", BigInteger, ForeignKey("review_items.id"), nullable=False),
+    Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
+    Column("answer", Json, nullable=False),
+    Column("ruled_at", Double, nullable=False),
+    Column("withdrawn", Boolean, nullable=False),
+    _partial_index("one_ruling_per_item", "item", where="NOT withdrawn", unique=True),
+)
+
+# Which answers of the ledger are those of people: whose vote or ruling a run has used.
+review_used = Table(
+    "review_used",
+    metadata,
+    Column("answer_key", Text, primary_key=True),
+    Column("item", BigInteger, ForeignKey("review_items.id"), nullable=False, index=True),
+    Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False, index=True),
+    sqlite_with_rowid=False,
 )
 
 review_waits = Table(
@@ -319,7 +332,7 @@ review_waits = Table(
     metadata,
     Column("run_id", EscapedText, primary_key=True),
     Column("item", BigInteger, ForeignKey("review_items.id"), primary_key=True),
-    Column("suspended", BigInteger, nullable=False),  # 1: to be resumed once all its questions are answered
+    Column("suspended", Boolean, nullable=False),  # to be resumed once all its questions are answered
     sqlite_with_rowid=False,
 )
 

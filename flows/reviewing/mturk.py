@@ -165,7 +165,7 @@ def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: i
     """Labels of one feature go together, as many as a page holds; a comparison is a task of its own."""
     together: dict[tuple[str, int], list[int]] = {}
     for item in store.queue.records.waiting(queue):
-        missing = item["votes"] - item["filled"]
+        missing = item["missing"]
         if missing > 0 and not item["published"]:
             together.setdefault((item["page"] or item["digest"], missing), []).append(item["id"])
     tasks = [

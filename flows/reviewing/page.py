@@ -288,9 +288,9 @@ def withdraw(store: Store, name: str, *, really: bool) -> Withdrawal:
     if person is None:
         raise UsageError(f"nobody called {name!r} has answered: `twothirds review export FILE` says who has")
     if not really:
-        return store.queue.withdrawals.preview(person.id)
+        return store.queue.votes.preview_withdrawal(person.id)
     store.queue.people.revoke(name)
-    return store.queue.withdrawals.withdraw(person.id)
+    return store.queue.votes.withdraw(person.id)
 
 
 def export(store: Store, path: Path) -> None:
@@ -318,7 +318,7 @@ def add_checks(store: Store, dataset: str, path: Path, queue: str, columns: Colu
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {path} ({error}): give a CSV file in UTF-8") from None
     checks = [_check(number, row, examples, path, queue) for number, row in enumerate(rows, start=2)]
-    store.queue.items.enqueue(checks)
+    store.queue.questions.enqueue(checks)
     return EnteredChecks(len(checks), _unasked(store, [row["feature"] for row in rows], queue))
 
 

@@ -94,14 +94,14 @@ class HumanOracle:
         listed = list(questions)
         digests = [_digest(self._name, question, brief=self._brief) for question in listed]
         standing = self._enqueued(listed, digests)
-        taken, answers = dict[int, str](), list[Answer]()
+        taken, answers = dict[str, Vote](), list[Answer]()
         for question, digest in zip(listed, digests, strict=True):
             answer, vote = _answer(question, standing[digest])
             if answer is not None:
                 answers.append(answer)
             if vote is not None:
-                taken[vote.id] = self._keys.of(question)
-        self._queue.items.note_keys(taken)
+                taken[self._keys.of(question)] = vote
+        self._queue.questions.note_used(taken)
         yield from answers
         if len(answers) < len(listed):
             raise self._pending(standing)
@@ -111,15 +111,15 @@ class HumanOracle:
         wanted: dict[str, int] = {}
         for question, digest in zip(questions, digests, strict=True):
             wanted[digest] = max(wanted.get(digest, 0), question.voter + 1)
-        standing = self._queue.items.standing(list(wanted))
+        standing = self._queue.questions.standing(list(wanted))
         asks = [
             self._ask(question, digest, wanted[digest])
             for digest, question in dict(zip(digests, questions, strict=True)).items()
             if digest not in standing or (standing[digest].votes < wanted[digest] and standing[digest].ruling is None)
         ]
         if asks:
-            self._queue.items.enqueue(asks)
-            standing = self._queue.items.standing(list(wanted))
+            self._queue.questions.enqueue(asks)
+            standing = self._queue.questions.standing(list(wanted))
         return standing
 
     def _ask(self, question: Question, digest: str, votes: int) -> ReviewQuestion:

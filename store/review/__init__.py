@@ -1,15 +1,18 @@
-"""The queue of questions for people: items, leases, votes, people."""
+"""The queue of questions for people: questions, leases, votes, people."""
 
 from __future__ import annotations
 
 from twothirds.store.engine import Clock, Transactions
-from twothirds.store.review.items import (
+from twothirds.store.review.leases import LeasedQuestion, Leases, LeaseTerms, page_of_checks
+from twothirds.store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, MTurk, unconfirmed
+from twothirds.store.review.people import ADMIN, EDITOR, REVIEWER, REVOKED, Invitation, People, Person
+from twothirds.store.review.quality import DisputedLabel, Quality
+from twothirds.store.review.questions import (
     CHECKED,
     DATASET,
     EXEMPLARS,
-    RULING,
     VOTE,
-    Items,
+    Questions,
     ReviewQuestion,
     Standing,
     Vote,
@@ -17,15 +20,8 @@ from twothirds.store.review.items import (
     digests_in,
     digests_shown,
 )
-from twothirds.store.review.leases import LeasedQuestion, Leases, LeaseTerms, page_of_checks
-from twothirds.store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, MTurk, unconfirmed
-from twothirds.store.review.outlook import FINISHED, PAUSED, Outlooks, QueueOutlook
-from twothirds.store.review.people import ADMIN, EDITOR, REVIEWER, REVOKED, Invitation, People, Person
-from twothirds.store.review.records import QueueProgress, Records
-from twothirds.store.review.rulings import DisputedLabel, Rulings
-from twothirds.store.review.training import Training
-from twothirds.store.review.votes import MOST_PAID_SECONDS, UNSURE, Votes
-from twothirds.store.review.withdrawals import Withdrawal, Withdrawals
+from twothirds.store.review.records import FINISHED, PAUSED, QueueOutlook, QueueProgress, Records
+from twothirds.store.review.votes import MOST_PAID_SECONDS, UNSURE, Votes, Withdrawal
 
 
 class Queue:
@@ -33,14 +29,11 @@ class Queue:
     question gets more votes than it needs, even if any process crashes at any point."""
 
     def __init__(self, transactions: Transactions, clock: Clock) -> None:
-        self.items = Items(transactions, clock)
+        self.questions = Questions(transactions, clock)
         self.waits = Waits(transactions, clock)
         self.leases = Leases(transactions, clock)
         self.votes = Votes(transactions, clock)
-        self.outlooks = Outlooks(transactions, clock)
-        self.rulings = Rulings(transactions, clock)
-        self.training = Training(transactions, clock)
-        self.withdrawals = Withdrawals(transactions, clock)
+        self.quality = Quality(transactions, clock)
         self.people = People(transactions, clock)
         self.records = Records(transactions, clock)
         self.mturk = MTurk(transactions, clock)

@@ -11,23 +11,35 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select, update
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, bindparam, select, update
 
 from twothirds.store.engine import Repository, insert_new, reads, writes
-from twothirds.store.review.items import EXPIRED, GIVEN, HELD, VOTE, items, votes
 from twothirds.store.review.leases import (
     HAS_FREE_SLOT,
     NOT_SEEN,
-    UNANSWERED,
     LeasedQuestion,
     expire_leases,
     free_slot,
-    leased_question,
     taken_slots,
+    unanswered_by,
 )
-from twothirds.store.review.people import add_person, people
-from twothirds.store.review.votes import LATE, SKIPPED, WITHDRAWN, count_votes
+from twothirds.store.review.people import add_person
+from twothirds.store.review.questions import (
+    EXPIRED,
+    GIVEN,
+    HELD,
+    LATE,
+    SKIPPED,
+    VOTE,
+    WITHDRAWN,
+    items,
+    update_states,
+    votes,
+)
 from twothirds.store.schema import review_hits
+from twothirds.store.schema import review_people as people
+from twothirds.store.schema import review_used as used
 
 PLANNED, POSTED, COLLECTED = "planned", "posted", "collected"
 
@@ -50,8 +62,15 @@ def unconfirmed(name: str, assignment: str) -> str:
 
 
 _ANSWERED = (GIVEN, LATE, SKIPPED, WITHDRAWN)  # states of the votes of confirmed workers
-_SHARE = (
-    update(votes).where(votes.c.id == bindparam("of"), votes.c.answer_key.is_(None)).values(cost=bindparam("share"))
+_IS_USED = sa.exists().where(used.c.item == votes.c.item, used.c.person == votes.c.person)
+_SHARE = update(votes).where(votes.c.id == bindparam("of"), ~_IS_USED).values(cost=bindparam("share"))
+_HELD = (
+    select(votes.c.id, votes.c.item, votes.c.answer, people.c.name, items.c.votes)
+    .join(items, items.c.id == votes.c.item)
+    .join(people, people.c.id == votes.c.person)
+    .where(votes.c.state == HELD, people.c.is_worker)
+    .order_by(votes.c.item, votes.c.id)
+    .with_for_update(of=(votes, items))
 )
 
 
@@ -60,12 +79,10 @@ class MTurk(Repository):
     def plan(self, connection: Connection, hits: Sequence[Hit]) -> None:
         """Write down what is about to be posted, before it is, and take its questions from invited people."""
         names, now = ("token", "queue", "run_id", "hit_id", "state"), self._clock()
-        rows = [
-            {**{name: getattr(hit, name) for name in names}, "items": list(hit.items), "terms": dict(hit.terms)}
-            for hit in hits
-        ]
-        insert_new(connection, review_hits, [row | {"created_at": now} for row in rows])
-        _publish(connection, [item for hit in hits for item in hit.items], published=True)
+        for hit in hits:
+            row = {name: getattr(hit, name) for name in names} | {"created_at": now}
+            insert_new(connection, review_hits, [row | {"items": list(hit.items), "terms": dict(hit.terms)}])
+            _publish(connection, hit.items, published=True)
 
     @reads
     def hits(self, connection: Connection) -> list[Hit]:
@@ -96,26 +113,21 @@ class MTurk(Repository):
         now = self._clock()
         expire_leases(connection, now)
         free = select(items.c.id).where(HAS_FREE_SLOT, NOT_SEEN, items.c.id.in_(list(wanted))).order_by(items.c.id)
-        answered = {row.item for row in _votes_of(connection, worker, wanted) if row.state in _ANSWERED}
+        answered = _answered_by(connection, worker, wanted)
         found = connection.execute(free, {"person": person, "now": now}).scalars()
         numbers = [item for item in found if item not in answered]
         lease = {"person": person, "purpose": VOTE, "slot": None, "state": EXPIRED, "shown_at": now, "lease_until": now}
         insert_new(connection, votes, [lease | {"item": item, "seconds": 0.0, "cost": 0} for item in numbers])
         leased = select(votes.c.id).where(votes.c.person == person, votes.c.item.in_(numbers), votes.c.purpose == VOTE)
-        keys = list(connection.execute(leased).scalars())
-        return [leased_question(row) for row in connection.execute(UNANSWERED, {"person": person, "keys": keys})]
+        return unanswered_by(connection, person, connection.execute(leased).scalars().all())
 
     @reads
     def submitted(self, connection: Connection, token: str, assignment: str, name: str) -> dict[str, int]:
         """How many answers the worker of that name has sent in an assignment of a task, by state."""
-        query = (
-            select(votes.c.state)
-            .join(people, people.c.id == votes.c.person)
-            .where(_made_in(connection, token, assignment))
-        )
         names = (name, unconfirmed(name, assignment))  # once it is confirmed, and before
-        found = connection.execute(query.where(people.c.name.in_(names))).scalars().all()
-        return {state: found.count(state) for state in sorted(set(found))}
+        query = select(votes.c.state, sa.func.count()).join(people).where(_made_in(connection, token, assignment))
+        counted = query.where(people.c.name.in_(names)).group_by(votes.c.state).order_by(votes.c.state)
+        return {row[0]: row[1] for row in connection.execute(counted)}
 
     @writes
     def confirm(self, connection: Connection, token: str, assignment: str, name: str, paid: int = 0) -> int:
@@ -126,9 +138,11 @@ class MTurk(Repository):
         micro-dollars, the first ones bearing the remainder; a vote that a run has used keeps its cost."""
         of_task = _made_in(connection, token, assignment)
         held = _held(connection, of_task)
-        own = [row for row in held if row.name == unconfirmed(name, assignment)]
+        person = add_person(connection, name, self._clock(), is_worker=True).id
+        answered = _answered_by(connection, name, [row.item for row in held])
+        own = [row for row in held if row.name == unconfirmed(name, assignment) and row.item not in answered]
         _withdraw(connection, [row for row in held if row not in own])
-        counted = _count(connection, _confirmed(connection, own, name, self._clock()))
+        counted = _count(connection, own, person)
         given = select(votes.c.id).where(of_task, votes.c.state == GIVEN).order_by(votes.c.id)
         numbers = connection.execute(given).scalars().all()
         shares = [{"of": of, "share": share} for of, share in zip(numbers, split(paid, len(numbers)), strict=True)]
@@ -148,49 +162,33 @@ def _hit(row: RowMapping) -> Hit:
 
 def _publish(connection: Connection, wanted: Sequence[int], *, published: bool) -> None:
     """Take questions from invited people, or give them back."""
-    connection.execute(update(items).where(items.c.id.in_(list(wanted))).values(published=int(published)))
+    connection.execute(update(items).where(items.c.id.in_(list(wanted))).values(published=published))
 
 
 def _made_in(connection: Connection, token: str, assignment: str) -> ColumnElement[bool]:
     """That a vote was sent in this assignment and is about a question of this task."""
     of_task = connection.execute(select(review_hits.c["items"]).where(review_hits.c.token == token)).scalar()
-    return and_(votes.c.submission == assignment, votes.c.item.in_(of_task or []))
+    return sa.and_(votes.c.submission == assignment, votes.c.item.in_(of_task or []))
 
 
-def _votes_of(connection: Connection, name: str, wanted: Collection[int]) -> list[Row[Any]]:
-    query = select(votes.c.id, votes.c.item, votes.c.state).join(people, people.c.id == votes.c.person)
-    of_person = query.where(people.c.name == name, votes.c.purpose == VOTE, votes.c.item.in_(list(wanted)))
-    return list(connection.execute(of_person)) if name else []
+def _answered_by(connection: Connection, name: str, wanted: Collection[int]) -> set[int]:
+    """Those of the questions that the confirmed worker of that name has answered."""
+    query = select(votes.c.item).join(people).where(people.c.name == name, votes.c.state.in_(_ANSWERED))
+    of_items = query.where(votes.c.purpose == VOTE, votes.c.item.in_(list(wanted)))
+    return set(connection.execute(of_items).scalars()) if name else set()
 
 
-def _confirmed(connection: Connection, held: Sequence[Row[Any]], name: str, now: float) -> list[Row[Any]]:
-    """The votes that are the worker's from now on; a second one on the same question is withdrawn."""
-    person = add_person(connection, name, now, is_worker=True).id
-    before = {row.item: row.state for row in _votes_of(connection, name, [row.item for row in held])}
-    again = [row for row in held if before.get(row.item) in _ANSWERED]
-    _withdraw(connection, again)
-    own = [row for row in held if row not in again]
-    moved = update(votes).where(votes.c.id.in_([row.id for row in own]))
-    connection.execute(moved.values(person=person))
-    return own
-
-
-def _count(connection: Connection, held: Sequence[Row[Any]]) -> int:
-    """Give each held vote a free slot, or mark it as late or skipped; how many votes count now."""
+def _count(connection: Connection, held: Sequence[Row[Any]], person: int) -> int:
+    """Make held votes those of the person, each in a free slot, or late or skipped; how many count now."""
     taken = taken_slots(connection, [row.item for row in held])
     counted = 0
     for row in held:
-        slot = free_slot(taken.get(row.item, set()), row.votes)
-        if "skipped" in row.answer:
-            state, slot, changes = SKIPPED, None, {"skipped": 1}
-        elif slot is None:
-            state, changes = LATE, {}
-        else:
-            state, changes = GIVEN, {"given": 1, "filled": 1}
-        connection.execute(update(votes).where(votes.c.id == row.id).values(state=state, slot=slot))
-        if changes:
-            count_votes(connection, [row.item], **changes)
+        slot = None if "skipped" in row.answer else free_slot(taken.get(row.item, ()), row.votes)
+        state = SKIPPED if "skipped" in row.answer else LATE if slot is None else GIVEN
+        own = update(votes).where(votes.c.id == row.id)
+        connection.execute(own.values(person=person, state=state, slot=slot))
         counted += state == GIVEN
+    update_states(connection, [row.item for row in held])
     return counted
 
 
@@ -201,15 +199,7 @@ def split(amount: int, shares: int) -> list[int]:
 
 def _held(connection: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
     """Held votes of workers with their questions, locked."""
-    found = (
-        select(votes.c.id, votes.c.item, votes.c.answer, people.c.name, items.c.votes)
-        .join(items, items.c.id == votes.c.item)
-        .join(people, people.c.id == votes.c.person)
-        .where(and_(which, votes.c.state == HELD, people.c.is_worker))
-        .order_by(votes.c.item, votes.c.id)
-        .with_for_update(of=(votes, items))
-    )
-    return list(connection.execute(found))
+    return list(connection.execute(_HELD.where(which)))
 
 
 def _withdraw(connection: Connection, held: Sequence[Row[Any]]) -> int:

@@ -24,9 +24,9 @@ class AdminPages(ReviewPages):
             csrf=visitor.csrf,
             states=self._queue.records.states(),
             held=self._queue.leases.held(),
-            disputed=self._queue.rulings.count(self._config.terms.queue),
+            disputed=self._queue.quality.disputes(self._config.terms.queue),
             untouched=self._config.terms.first_seconds,
-            quality=self._config.quality(self._queue.records.answers(), self._queue.records.consensus()),
+            quality=self._config.quality(self._queue.records.answers(), self._queue.quality.consensus()),
             invitations=self._queue.people.invitations(),
         )
 
@@ -44,7 +44,7 @@ class AdminPages(ReviewPages):
         person = self._queue.people.find(name)
         if person is None:
             return RedirectResponse("/admin", 303)
-        effect = self._queue.withdrawals.preview(person.id)
+        effect = self._queue.votes.preview_withdrawal(person.id)
         return html_response(
             "review/withdraw.html", language=visitor.language, csrf=visitor.csrf, name=person.name, effect=effect
         )
@@ -55,7 +55,7 @@ class AdminPages(ReviewPages):
         person = self._queue.people.find(visitor.form.value("name"))
         if person is not None:
             self._queue.people.revoke(person.name)
-            self._queue.withdrawals.withdraw(person.id)
+            self._queue.votes.withdraw(person.id)
         return RedirectResponse("/admin", 303)
 
     @for_role("POST /admin/release", ADMIN)
@@ -73,10 +73,10 @@ class AdminPages(ReviewPages):
 
     @for_role("GET /admin/disputed", ADMIN)
     def disputed(self, visitor: Visitor) -> Response:
-        found = self._queue.rulings.disputed(self._config.terms.queue)
+        found = self._queue.quality.disputed(self._config.terms.queue)
         digests = [digest for dispute in found for digest in digests_shown(dispute.question)]
         say = CATALOGUES[visitor.language]
-        cards = Cards(say, self._queue.items.examples(digests), self._pictures.is_moving)
+        cards = Cards(say, self._queue.questions.examples(digests), self._pictures.is_moving)
         return html_response(
             "review/disputed.html",
             language=visitor.language,
@@ -90,7 +90,7 @@ class AdminPages(ReviewPages):
         form = visitor.form
         decided = {number: form.value(f"rule-{number}") for number in form.numbers("item")}
         verdicts = {number: verdict == "yes" for number, verdict in decided.items() if verdict in ("yes", "no")}
-        self._queue.rulings.rule(visitor.who.id, verdicts)
+        self._queue.quality.rule(visitor.who.id, verdicts)
         return RedirectResponse("/admin/disputed", 303)
 
     @for_role("GET /admin/media/{digest}/{size}", ADMIN)

@@ -74,7 +74,7 @@ class AnswerPages(ReviewPages):
     @for_role("GET /", *ANSWERING)
     def question(self, visitor: Visitor, note: str = "") -> Response:
         person, terms = visitor.who.id, self._config.terms
-        training = self._queue.training.next_page(person, terms) if terms.training else []
+        training = self._queue.quality.training_page(person, terms) if terms.training else []
         shown = training or self._queue.leases.next_page(person, terms)
         return self._page(visitor, shown, note=note if note in NOTES else "")
 
@@ -82,16 +82,16 @@ class AnswerPages(ReviewPages):
     def ready(self, visitor: Visitor) -> Response:
         queue = self._config.terms.queue
         left = self._queue.records.progress(visitor.who.id, queue).left
-        now = {"left": left, "state": self._queue.outlooks.of(queue).state}
+        now = {"left": left, "state": self._queue.records.outlook(queue).state}
         return Response(json.dumps(now), media_type="application/json")
 
     @for_role("GET /training", *ANSWERING)
     def feedback(self, visitor: Visitor) -> Response:
         """What was right and what was wrong in the training round."""
-        results, say = self._queue.training.results(visitor.who.id), CATALOGUES[visitor.language]
+        results, say = self._queue.quality.training_results(visitor.who.id), CATALOGUES[visitor.language]
         if not results:
             return _home()
-        examples = self._queue.items.examples([result.question["example"] for result in results])
+        examples = self._queue.questions.examples([result.question["example"] for result in results])
         cards = Cards(say, examples, self._pictures.is_moving)
         shown = [
             {
@@ -136,7 +136,7 @@ class AnswerPages(ReviewPages):
     def _save_comparison(self, visitor: RequestContext, shown: LeasedQuestion) -> Response:
         form = visitor.form
         try:
-            examples = self._queue.items.examples(digests_of([shown]))
+            examples = self._queue.questions.examples(digests_of([shown]))
             answer = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
         except Unclear as unclear:
             typed = {key: form.value(key)[:600] for key in TYPED}
@@ -160,7 +160,7 @@ class AnswerPages(ReviewPages):
         self, visitor: RequestContext, shown: list[LeasedQuestion], *, note: str = "", status: int = 200, **given: Any
     ) -> Response:
         queue, say = self._config.terms.queue, CATALOGUES[visitor.language]
-        outlook = self._queue.outlooks.of(queue, anew=not shown)
+        outlook = self._queue.records.outlook(queue, anew=not shown)
         progress = progress_of(self._queue.records.progress(visitor.who.id, queue), outlook, len(shown), say)
         context: dict[str, Any] = {
             "name": visitor.who.name,
@@ -169,7 +169,7 @@ class AnswerPages(ReviewPages):
             "note": note,
         }
         if shown:
-            examples = self._queue.items.examples(digests_of(shown))
+            examples = self._queue.questions.examples(digests_of(shown))
             context |= page_context(shown, examples, say, self._pictures.is_moving) | given
         else:
             context |= self._nothing_to_answer(visitor, outlook)
@@ -179,7 +179,7 @@ class AnswerPages(ReviewPages):
 
     def _nothing_to_answer(self, visitor: RequestContext, outlook: QueueOutlook) -> dict[str, Any]:
         state = outlook.state if outlook.state in (PAUSED, FINISHED) else "waiting"
-        found = self._queue.outlooks.found(self._config.terms.queue) if state == FINISHED else []
+        found = self._queue.records.found(self._config.terms.queue) if state == FINISHED else []
         why = WAITING.get(outlook.state, "")
         return {
             "template": "review/idle.html",

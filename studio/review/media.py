@@ -89,7 +89,7 @@ class StaticFiles:
 
 def picture_of(queue: Queue, pictures: BrowserPictures, digest: str, size: str) -> Response:
     """Of an example that the queue asks about."""
-    shown = queue.items.example(digest)
+    shown = queue.questions.example(digest)
     found = pictures.get(digest, shown, size) if shown else None
     if found is None:
         raise Refusal(404, "refused.example")

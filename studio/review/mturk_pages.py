@@ -84,7 +84,7 @@ class MturkPages(ReviewPages):
         ]
         if compared:
             try:
-                examples = self._queue.items.examples(digests_of(compared[:1]))
+                examples = self._queue.questions.examples(digests_of(compared[:1]))
                 answer = comparison(compared[0], form, self._config.clean, self._config.name_problem, examples)
             except Unclear as unclear:
                 return self._page(visitor, at, compared[:1], unclear=unclear)
@@ -95,7 +95,7 @@ class MturkPages(ReviewPages):
     def media(self, token: str, digest: Digest, size: Size) -> Response:
         """An example of this task; any other is not found."""
         hit = self._hit(token)
-        shown = self._queue.items.example(digest) if digest in self._queue.items.digests_of(hit.items) else None
+        shown = self._queue.questions.example(digest) if digest in self._queue.questions.digests_of(hit.items) else None
         found = self._pictures.get(digest, shown, size) if shown else None
         if found is None:
             raise Refusal(404, "refused.example")
@@ -125,7 +125,7 @@ class MturkPages(ReviewPages):
         say, form = CATALOGUES[visitor.language], visitor.form
         if unclear is not None:  # what was chosen and typed is put back
             shown = [replace(shown[0], answer={"shown": form.numbers("shown")})]
-        context = page_context(shown, self._queue.items.examples(digests_of(shown)), say, self._pictures.is_moving)
+        context = page_context(shown, self._queue.questions.examples(digests_of(shown)), say, self._pictures.is_moving)
         if unclear is not None:
             context["problem"] = problem_of(unclear, say)
             context["given"] = {key: form.value(key)[:600] for key in TYPED}

@@ -78,7 +78,7 @@ def test_people_mark_pairs_as_they_mark_examples(store: Store) -> None:
     person = store.queue.people.add("Ann").id
     shown = store.queue.leases.next_page(person, LeaseTerms())
     assert {one.question["feature"][0] for one in shown} == {"mean the same"}
-    examples = store.queue.items.examples([one.question["example"] for one in shown])
+    examples = store.queue.questions.examples([one.question["example"] for one in shown])
     said = {one.id: "Cat (" in str(examples[one.question["example"]]["text"]) for one in shown}
     store.queue.votes.give_labels(person, said, [], submission="s")
     assert [answer and answer.verdict for answer in panel.compare(pairs).answers] == [Verdict.YES, Verdict.NO]

@@ -72,7 +72,7 @@ def test_no_pause_is_longer_than_an_hour(store: Store) -> None:
 def test_a_page_that_was_lent_in_the_future_is_lent_again(store: Store, clock: Clock) -> None:
     question = {"kind": "label", "feature": ["beard", ""], "example": "d1"}
     shown = {"d1": {"id": "e1", "text": "text"}}
-    store.queue.items.enqueue([ReviewQuestion("beard 1", "main", "label", question, shown, page="beard")])
+    store.queue.questions.enqueue([ReviewQuestion("beard 1", "main", "label", question, shown, page="beard")])
     ann, ben = (store.queue.people.add(name).id for name in ("ann", "ben"))
     clock.now += YEAR
     assert store.queue.leases.next_page(ann, LeaseTerms())

@@ -119,5 +119,5 @@ def test_pairs_for_people_wait_in_the_queue_among_labels(store: Store) -> None:
     pair = Same.of(Feature("hat"), Feature("cap", "worn on the head"))
     with pytest.raises(AnswersPending):
         list(HumanOracle(store.queue).ask([pair]))
-    [shown] = store.queue.items.examples([pair.example.digest]).values()
+    [shown] = store.queue.questions.examples([pair.example.digest]).values()
     assert shown["text"] == "Feature 1: cap (worn on the head)\nFeature 2: hat"

@@ -117,7 +117,7 @@ def test_no_more_is_asked_than_the_budget_allows(store: Store) -> None:
     assert len(pending.items) == 3  # at most two minutes each
     ann = store.queue.people.add("ann").id
     store.queue.votes.give(ann, {one.id: {"verdict": "no"} for one in store.queue.leases.next_page(ann, LeaseTerms())})
-    store.queue.withdrawals.withdraw(ann)  # and none of it is paid for twice
+    store.queue.votes.withdraw(ann)  # and none of it is paid for twice
     tight = recorded(store, HumanOracle(store.queue, terms=HumanTerms(price=1)), budget=0)
     with pytest.raises(BudgetExhausted, match=r"raise --budget"):
         list(tight.ask(votes(10, 1)))
@@ -193,7 +193,7 @@ def test_what_is_withdrawn_is_asked_again_by_the_next_run(tmp_path: Path) -> Non
     store = prepare(settings).store
     ann = store.queue.people.find("ann")
     assert ann is not None
-    assert store.queue.withdrawals.withdraw(ann.id).answers == 102
+    assert store.queue.votes.withdraw(ann.id).answers == 102
     assert run_until_done("bob") == 2, "the comparison first, then labels of the feature that is named again"
     by = {row["by"]: row["state"] for row in store.queue.records.answers()}
     assert by == {"ann": "withdrawn", "bob": "given"}

@@ -7,8 +7,8 @@ from typing import Any
 from tests.integration.conftest import Clock
 from twothirds.store import Store
 from twothirds.store.review import Queue
-from twothirds.store.review.items import ReviewQuestion
 from twothirds.store.review.leases import LeaseTerms
+from twothirds.store.review.questions import ReviewQuestion
 
 YES, NO = {"verdict": "yes"}, {"verdict": "no"}
 NAMED = {"verdict": "feature", "name": "odd", "definition": "", "shown": [0, 1]}
@@ -34,7 +34,7 @@ def answer(queue: Queue, name: str, said: dict[str, Any], terms: LeaseTerms | No
 
 def test_progress_is_counted_by_kind_and_names_by_data_set(store: Store, clock: Clock) -> None:
     queue = store.queue
-    queue.items.enqueue([triple(1), *(label(number, 1) for number in range(4))])
+    queue.questions.enqueue([triple(1), *(label(number, 1) for number in range(4))])
     person = queue.people.add("ann").id
     assert (queue.records.progress(person).comparisons, queue.records.progress(person).labels) == (1, 4)
     shown = queue.leases.next_page(person, LeaseTerms())
@@ -50,45 +50,45 @@ def test_progress_is_counted_by_kind_and_names_by_data_set(store: Store, clock: 
 
 def test_the_outlook_follows_the_run(store: Store, clock: Clock) -> None:
     queue = store.queue
-    assert queue.outlooks.of().state == "unasked"
+    assert queue.records.outlook().state == "unasked"
     settings = {"oracle": "human:main", "queries": 3, "votes": 1}
     store.runs.begin("r", "s", name="n", flow="discover", dataset="toy", oracle="human", settings=settings)
-    queue.items.enqueue([triple(1), *(label(number, 1) for number in range(4))])
+    queue.questions.enqueue([triple(1), *(label(number, 1) for number in range(4))])
     clock.now += 60
-    outlook = queue.outlooks.of("main")
+    outlook = queue.records.outlook("main")
     assert (outlook.state, outlook.comparisons, outlook.labels) == ("others", 2.0, 8.0)
     answer(queue, "ann", NAMED)
     answer(queue, "ann", YES)
     states = []
     for status in ("running", "waiting", "done"):
         store.runs.end("r", status, {})
-        states.append(queue.outlooks.of(anew=True).state)
+        states.append(queue.records.outlook(anew=True).state)
     assert states == ["working", "paused", "finished"]
-    assert [(one.name, one.share) for one in queue.outlooks.found("main")] == [("beard", 1.0)]
+    assert [(one.name, one.share) for one in queue.records.found("main")] == [("beard", 1.0)]
 
 
 def test_disputes_are_ruled_and_agreement_trains(store: Store) -> None:
     queue = store.queue
-    queue.items.enqueue([label(number) for number in range(4)])
+    queue.questions.enqueue([label(number) for number in range(4)])
     answer(queue, "ann", YES)
     person = queue.people.add("bob").id
     shown = queue.leases.next_page(person, LeaseTerms())
     queue.votes.give(person, {one.id: YES if place else NO for place, one in enumerate(shown)})
-    assert queue.rulings.count("main") == 1
-    (disputed,) = queue.rulings.disputed()
+    assert queue.quality.disputes("main") == 1
+    (disputed,) = queue.quality.disputed()
     assert (disputed.yes, disputed.no) == (["ann"], ["bob"])
     terms = LeaseTerms(training=10)
     cyd = queue.people.add("cyd").id
-    trained = queue.training.next_page(cyd, terms)
+    trained = queue.quality.training_page(cyd, terms)
     assert len(trained) == 3, "what is disputed trains nobody"
-    assert queue.training.next_page(cyd, terms) == trained
+    assert queue.quality.training_page(cyd, terms) == trained
     queue.votes.give_labels(cyd, {one.id: True for one in trained}, submission="s")
-    assert [(one.said, one.right) for one in queue.training.results(cyd)] == [("yes", "yes")] * 3
+    assert [(one.said, one.right) for one in queue.quality.training_results(cyd)] == [("yes", "yes")] * 3
     boss = queue.people.add("boss").id
-    assert queue.rulings.rule(boss, {disputed.item: False}) == 1
-    assert queue.rulings.count() == 0
-    (standing,) = queue.items.standing([label(int(disputed.question["example"][1:])).digest]).values()
+    assert queue.quality.rule(boss, {disputed.item: False}) == 1
+    assert queue.quality.disputes() == 0
+    (standing,) = queue.questions.standing([label(int(disputed.question["example"][1:])).digest]).values()
     assert standing.ruling is not None
     assert standing.ruling.answer == NO
-    effect = queue.withdrawals.preview(person)
+    effect = queue.votes.preview_withdrawal(person)
     assert (effect.answers, effect.reopened, effect.features) == (4, 4, [])

@@ -12,8 +12,8 @@ from tests.integration.conftest import Clock
 from tests.support.store_steps import SCOPE, begin, pay
 from twothirds.store import Store, StoreError, text_key
 from twothirds.store.review import Queue
-from twothirds.store.review.items import ReviewQuestion, items
 from twothirds.store.review.leases import LeasedQuestion, LeaseTerms
+from twothirds.store.review.questions import ReviewQuestion, items
 
 YES, NO = {"verdict": "yes"}, {"verdict": "no"}
 SMALL = LeaseTerms(page_size=3, lease_seconds=60)
@@ -34,12 +34,12 @@ def give_all(queue: Queue, who: int, shown: list[LeasedQuestion], answer: dict[s
 
 
 def votes_of(queue: Queue, ask: ReviewQuestion) -> list[str]:
-    return [vote.by for _, vote in sorted(queue.items.standing([ask.digest])[ask.digest].given.items())]
+    return [vote.by for _, vote in sorted(queue.questions.standing([ask.digest])[ask.digest].given.items())]
 
 
 def test_a_page_holds_questions_about_one_feature_in_order_of_priority(store: Store) -> None:
     queue = store.queue
-    queue.items.enqueue([label(1), label(2, "hat", priority=1), label(3, "hat", priority=1), label(4)])
+    queue.questions.enqueue([label(1), label(2, "hat", priority=1), label(3, "hat", priority=1), label(4)])
     page = queue.leases.next_page(person(queue, "ann"), SMALL)
     assert {tuple(one.question["feature"]) for one in page} == {("hat", "")}
     assert {one.question["example"] for one in page} == {"d2", "d3"}
@@ -47,7 +47,7 @@ def test_a_page_holds_questions_about_one_feature_in_order_of_priority(store: St
 
 def test_looking_twice_shows_the_same_page_and_two_people_share_no_place(store: Store) -> None:
     queue = store.queue
-    queue.items.enqueue([label(number) for number in range(5)])
+    queue.questions.enqueue([label(number) for number in range(5)])
     ann, bob = person(queue, "ann"), person(queue, "bob")
     first = queue.leases.next_page(ann, SMALL)
     assert queue.leases.next_page(ann, SMALL) == first
@@ -60,13 +60,13 @@ def test_looking_twice_shows_the_same_page_and_two_people_share_no_place(store: 
 
 def test_a_question_gets_its_number_of_votes_from_different_people(store: Store) -> None:
     queue, ask = store.queue, label(1, votes=2)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     for name in ("ann", "ann", "bob", "cyd"):
         who = person(queue, name)
         give_all(queue, who, queue.leases.next_page(who, SMALL))
     assert votes_of(queue, ask) == ["ann", "bob"]
     assert queue.records.waiting() == []
-    queue.items.enqueue([label(1, votes=3)])
+    queue.questions.enqueue([label(1, votes=3)])
     cyd = person(queue, "cyd")
     give_all(queue, cyd, queue.leases.next_page(cyd, SMALL))
     assert votes_of(queue, ask) == ["ann", "bob", "cyd"]
@@ -74,18 +74,18 @@ def test_a_question_gets_its_number_of_votes_from_different_people(store: Store)
 
 def test_answers_sent_twice_count_once_and_the_first_stays(store: Store) -> None:
     queue, ask = store.queue, label(1, votes=2)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     ann = person(queue, "ann")
     (shown,) = queue.leases.next_page(ann, SMALL)
     assert queue.votes.give(ann, {shown.id: YES}).given == 1
     assert queue.votes.give(ann, {shown.id: NO}).again == 1
-    (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
+    (vote,) = queue.questions.standing([ask.digest])[ask.digest].given.values()
     assert vote.answer == YES
 
 
 def test_nobody_answers_under_the_lease_of_another(store: Store) -> None:
     queue, ask = store.queue, label(1)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     (shown,) = queue.leases.next_page(person(queue, "ann"), SMALL)
     assert queue.votes.give(person(queue, "bob"), {shown.id: YES}).given == 0
     assert votes_of(queue, ask) == []
@@ -93,7 +93,7 @@ def test_nobody_answers_under_the_lease_of_another(store: Store) -> None:
 
 def test_an_expired_lease_goes_to_another_and_a_late_answer_is_kept_but_not_counted(store: Store, clock: Clock) -> None:
     queue, ask = store.queue, label(1)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     ann, bob = person(queue, "ann"), person(queue, "bob")
     late = queue.leases.next_page(ann, SMALL)
     clock.now += 61
@@ -105,7 +105,7 @@ def test_an_expired_lease_goes_to_another_and_a_late_answer_is_kept_but_not_coun
 
 def test_an_answer_after_the_lease_counts_while_its_place_is_free(store: Store, clock: Clock) -> None:
     queue, ask = store.queue, label(1)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     ann = person(queue, "ann")
     shown = queue.leases.next_page(ann, SMALL)
     clock.now += 61
@@ -116,7 +116,7 @@ def test_an_answer_after_the_lease_counts_while_its_place_is_free(store: Store, 
 
 def test_undo_lays_the_last_answers_back_until_a_run_has_taken_them(store: Store, clock: Clock) -> None:
     queue, asks = store.queue, [label(number) for number in range(4)]
-    queue.items.enqueue(asks)
+    queue.questions.enqueue(asks)
     ann = person(queue, "ann")
     assert queue.votes.undo(ann, SMALL) == "nothing"
     first = queue.leases.next_page(ann, SMALL)
@@ -128,44 +128,45 @@ def test_undo_lays_the_last_answers_back_until_a_run_has_taken_them(store: Store
     assert [one.id for one in again] == [one.id for one in first]
     assert all(one.answer == NO for one in again)
     give_all(queue, ann, again, YES)
-    standing = queue.items.standing([ask.digest for ask in asks])
-    queue.items.note_keys({vote.id: "key" for one in standing.values() for vote in one.given.values()})
+    standing = queue.questions.standing([ask.digest for ask in asks])
+    given = [vote for one in standing.values() for vote in one.given.values()]
+    queue.questions.note_used({f"key {place}": vote for place, vote in enumerate(given)})
     assert queue.votes.undo(ann, SMALL) == "used"
 
 
 def test_a_skipped_question_goes_to_others_and_is_given_up_when_too_many_skip_it(store: Store) -> None:
     queue, ask = store.queue, label(1, patience=2)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     for name, abandoned in (("ann", False), ("bob", True)):
         who = person(queue, name)
         (shown,) = queue.leases.next_page(who, SMALL)
         assert queue.votes.skip(who, [shown.id], "cannot tell") == 1
         assert queue.leases.next_page(who, SMALL) == []
-        assert queue.items.standing([ask.digest])[ask.digest].abandoned is abandoned
+        assert queue.questions.standing([ask.digest])[ask.digest].abandoned is abandoned
     assert queue.votes.undo(person(queue, "bob"), SMALL) == ""
-    assert not queue.items.standing([ask.digest])[ask.digest].abandoned
+    assert not queue.questions.standing([ask.digest])[ask.digest].abandoned
 
 
 def test_after_its_deadline_nobody_is_asked(store: Store, clock: Clock) -> None:
     queue, ask = store.queue, label(1, deadline=clock.now + 10)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     clock.now += 11
     assert queue.leases.next_page(person(queue, "ann"), SMALL) == []
-    assert queue.items.standing([ask.digest])[ask.digest].abandoned
+    assert queue.questions.standing([ask.digest])[ask.digest].abandoned
 
 
 def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) -> None:
     begin(store)
     pay(store, [["key of the vote"]])
     queue, ask = store.queue, label(1)
-    queue.items.enqueue([ask])
+    queue.questions.enqueue([ask])
     ann, bob = person(queue, "ann"), person(queue, "bob")
     give_all(queue, ann, queue.leases.next_page(ann, SMALL))
-    (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
-    queue.items.note_keys({vote.id: text_key("key of the vote")})
+    (vote,) = queue.questions.standing([ask.digest])[ask.digest].given.values()
+    queue.questions.note_used({text_key("key of the vote"): vote})
     spent = store.runs.spent(SCOPE)
     assert list(store.requests.answers([text_key("key of the vote")])) == [text_key("key of the vote")]
-    assert queue.withdrawals.withdraw(ann).answers == 1
+    assert queue.votes.withdraw(ann).answers == 1
     assert store.requests.answers([text_key("key of the vote")]) == {}
     assert store.runs.spent(SCOPE) == spent
     assert store.check.problems() == []
@@ -177,7 +178,7 @@ def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) 
 
 def test_what_an_answer_costs_is_a_price_or_the_time_it_took(store: Store, clock: Clock) -> None:
     queue = store.queue
-    queue.items.enqueue([label(1, price=50_000), label(2, "hat", hourly=36_000_000)])
+    queue.questions.enqueue([label(1, price=50_000), label(2, "hat", hourly=36_000_000)])
     ann = person(queue, "ann")
     for _ in range(2):
         shown = queue.leases.next_page(ann, SMALL)
@@ -191,7 +192,7 @@ def test_what_an_answer_costs_is_a_price_or_the_time_it_took(store: Store, clock
 def test_checks_and_repetitions_are_mixed_in_and_never_counted_as_votes(store: Store) -> None:
     queue = store.queue
     known = label(99, expected="yes")
-    queue.items.enqueue([*(label(number) for number in range(6)), known])
+    queue.questions.enqueue([*(label(number) for number in range(6)), known])
     terms = LeaseTerms(page_size=3, lease_seconds=60, checks=1 / 3, repeats=1 / 3)
     ann = person(queue, "ann")
     first = queue.leases.next_page(ann, terms)
@@ -205,7 +206,7 @@ def test_checks_and_repetitions_are_mixed_in_and_never_counted_as_votes(store: S
 
 def test_people_who_ask_at_once_never_get_the_same_place(store: Store) -> None:
     queue, asks = store.queue, [label(number, votes=2) for number in range(30)]
-    queue.items.enqueue(asks)
+    queue.questions.enqueue(asks)
 
     def work(name: str) -> None:
         who = person(queue, name)
@@ -225,7 +226,7 @@ def test_people_who_ask_at_once_never_get_the_same_place(store: Store) -> None:
 @pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)  # SQLite locks no single question
 def test_a_question_that_another_person_is_just_given_is_waited_for(store: Store) -> None:
     queue, shown = store.queue, list[LeasedQuestion]()
-    queue.items.enqueue([label(1, votes=2)])
+    queue.questions.enqueue([label(1, votes=2)])
     who = person(queue, "ann")
     asking = threading.Thread(target=lambda: shown.extend(queue.leases.next_page(who, SMALL)))
     with store.engine.begin() as other:
@@ -239,9 +240,9 @@ def test_a_question_that_another_person_is_just_given_is_waited_for(store: Store
 
 def test_a_suspended_run_is_ready_once_all_its_questions_are_answered(store: Store) -> None:
     queue, asks = store.queue, [label(1), label(2)]
-    queue.items.enqueue(asks)
+    queue.questions.enqueue(asks)
     queue.waits.begin(
-        "run", [one.item for one in queue.items.standing([a.digest for a in asks]).values()], suspended=True
+        "run", [one.item for one in queue.questions.standing([a.digest for a in asks]).values()], suspended=True
     )
     ann = person(queue, "ann")
     for ready in ([], ["run"]):

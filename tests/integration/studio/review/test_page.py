@@ -245,7 +245,7 @@ def test_failed_attention_checks_are_reported(tmp_path: Path) -> None:
     ):
         site.ask([Label(BEARD, example) for example in texts(8)])
         known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(4)]
-        store.queue.items.enqueue([check_of("main", Label(BEARD, example), "no") for example in known])
+        store.queue.questions.enqueue([check_of("main", Label(BEARD, example), "no") for example in known])
         answer_all(site.visitor("Ann"), yes=True)
         page = site.visitor("boss", admin=True).get("/admin").text
         assert "<bdi>Ann</bdi> passed 0 of 4 attention checks" in page
@@ -276,7 +276,7 @@ def test_examples_that_defined_a_feature_stand_beside_its_labels_whatever_is_ask
     feature = Feature("beard", "hair on the chin", exemplars=(Exemplar(shown[4], True), Exemplar(shown[5], False)))
     site.ask([Label(feature, example) for example in shown[:2]])
     known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(3)]
-    site.store.queue.items.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
+    site.store.queue.questions.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
     person = site.store.queue.people.add("ann")
     site.store.queue.leases.next_page(person.id, LeaseTerms(checks=1.0))
     page = site.visitor("ann").get().text
@@ -292,7 +292,7 @@ def test_checks_named_before_the_feature_was_defined_are_asked(tmp_path: Path) -
         running_site(store, checks=0.5, repeats=0, page_size=4) as site,
     ):
         known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(2)]
-        store.queue.items.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
+        store.queue.questions.enqueue([check_of("main", Label(Feature("Beard"), example), "no") for example in known])
         site.ask([Label(BEARD, example) for example in texts(4)])
         page = site.visitor("ann").get().text
         assert page.count('class="cell"') == 6

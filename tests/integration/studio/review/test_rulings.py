@@ -76,10 +76,10 @@ def test_a_ruling_replaces_answers_that_a_run_has_taken(site: Site) -> None:
 
     before = ask()
     assert before.count(Verdict.YES) == 1
-    (one,) = store.queue.rulings.disputed()
+    (one,) = store.queue.quality.disputed()
     boss = store.queue.people.add("boss")
-    assert store.queue.rulings.rule(boss.id, {one.item: True, 999: False}) == 1
-    assert store.queue.rulings.rule(boss.id, {one.item: False}) == 0, "the first ruling stays"
+    assert store.queue.quality.rule(boss.id, {one.item: True, 999: False}) == 1
+    assert store.queue.quality.rule(boss.id, {one.item: False}) == 0, "the first ruling stays"
     assert ask().count(Verdict.YES) == 2
     assert store.check.problems() == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,12 @@ def come(site: Site, task: str, worker: str, assignment: str) -> tuple[Visitor, 
 
 
 def standing(site: Site) -> list[tuple[int, int, int]]:
-    return [(item["filled"], item["given"], item["skipped"]) for item in site.store.queue.records.waiting()]
+    """Of each open question how many slots are taken, and how many votes are given and skipped."""
+    states = Counter((row["item"], row["state"]) for row in site.store.queue.records.answers())
+    return [
+        (item["votes"] - item["missing"], states[item["id"], "given"], states[item["id"], "skipped"])
+        for item in site.store.queue.records.waiting()
+    ]
 
 
 @pytest.mark.parametrize("deed", ["look", "answer", "skip"])
