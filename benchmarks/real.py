@@ -31,7 +31,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,14 +47,15 @@ from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, RealModel, Table
 from benchmarks.stamps import words_of
 from tests.support.llama_server import CACHE, MODEL, is_here, llama_server
-from twothirds.discovery import Kind
-from twothirds.discovery.statistics import wilson
+from twothirds.discovery import UNKNOWN, Kind
+from twothirds.discovery.statistics import best_threshold, wilson
 from twothirds.models.oracle import Compare, Feature, Label, Verdict, digest_of
 from twothirds.models.prompting import (
     Listing,
     Message,
     Reading,
     arranged,
+    label_chances,
     label_form,
     next_word,
     parse_labels,
@@ -74,6 +75,7 @@ FORMS: dict[str, tuple[int, Listing]] = {  # of labels that share a request
 }
 STRATEGIES = ("auto", "adaptive-triple")
 QUICK = {"examples": 3, "features": 5, "triples": 3, "queries": 2, "compared": 8}
+LOGPROBS = {"logprobs": True, "top_logprobs": 5}
 DRAWS, SHUFFLES = 1_000, 200
 LEAST_AGREEMENT, SHARES = 0.75, (0.1, 0.9)
 SECONDS = 600  # that a reply may take
@@ -211,26 +213,37 @@ class Server:
         return self._next_word(_sent(label_form([Label(feature, example)]).messages))
 
     def _next_word(self, messages: list[dict[str, str]]) -> float:
-        asked = {"messages": messages, "max_tokens": 1, "logprobs": True, "top_logprobs": 5}
-        chance = next_word(self.reply(asked).tokens)
+        chance = next_word(self.reply({"messages": messages, "max_tokens": 1, **LOGPROBS}).tokens)
         return math.nan if chance is None else chance
 
-    def labels(self, labels: Sequence[Label], listing: Listing) -> tuple[list[float], Usage]:
-        """1, 0, or NaN where the reply has no such label."""
+    def labels(self, labels: Sequence[Label], listing: Listing) -> tuple[list[tuple[float, float]], Usage]:
+        """1, 0, or NaN where the reply has no such label; and the probabilities of yes, or NaN."""
         together = arranged(labels)
         form = label_form(together, listing=listing)
-        reply = self._formed(form.messages, "labels", form.schema, 30 + 20 * len(labels))
+        more = LOGPROBS if listing == "each" else {}
+        reply = self._formed(form.messages, "labels", form.schema, 30 + 20 * len(labels), more)
         values = parse_labels(reply.text, form.paths, complete=not reply.is_cut)
-        found = {label: float(values.get(place, math.nan)) for place, label in enumerate(together)}
+        chances = label_chances(reply.text, form.paths, reply.tokens)
+        found = {
+            label: (values.get(place, math.nan), chances.get(place, math.nan)) for place, label in enumerate(together)
+        }
         return [found[label] for label in labels], reply.usage
 
     def compare(self, question: Compare) -> Reading:
         form = single_form(question)
         return form.read(self._formed(form.messages, form.name, form.schema, form.most_tokens).text)
 
-    def _formed(self, messages: Sequence[Message], name: str, schema: dict[str, Any] | None, most_tokens: int) -> Reply:
+    def _formed(
+        self,
+        messages: Sequence[Message],
+        name: str,
+        schema: dict[str, Any] | None,
+        most_tokens: int,
+        more: Mapping[str, Any] | None = None,
+    ) -> Reply:
         formed = {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
-        return self.reply({"messages": _sent(messages), "max_tokens": most_tokens, "response_format": formed})
+        asked: dict[str, Any] = {"messages": _sent(messages), "max_tokens": most_tokens, "response_format": formed}
+        return self.reply({**asked, **(more or {})})
 
 
 def _sent(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -307,14 +320,16 @@ def _together(
 ) -> Told:
     rows, written = [], 0
     for example in examples:
-        row: list[float] = []
+        row: list[tuple[float, float]] = []
         for start in range(0, len(features), size):
             labels = [Label(feature, example) for feature in features[start : start + size]]
-            values, usage = server.labels(labels, listing)
-            row += values
+            found, usage = server.labels(labels, listing)
+            row += found
             written += usage["completion_tokens"]
         rows.append(row)
-    return Told(np.array(rows), written=written / (len(examples) * len(features)))
+    values, chances = np.moveaxis(np.array(rows), -1, 0)
+    per_label = written / (len(examples) * len(features))
+    return Told(values, None if np.isnan(chances).all() else chances, per_label)
 
 
 def _figures(told: Told, truth: Matrix, plain: Told, each: Told) -> list[Cell]:
@@ -333,7 +348,7 @@ def _figures(told: Told, truth: Matrix, plain: Told, each: Told) -> list[Cell]:
         int(np.isnan(told.values).sum()),
         f"{np.mean(told.values[yes] == 0):.1%}" if yes.any() and told is not each else "",
         None if told.written is None else round(told.written, 1),
-        None if told.chances is None else round(balanced(_calibrated(told.chances, truth), truth), 3),
+        _calibrated(told, truth),
     ]
 
 
@@ -358,15 +373,13 @@ def _area(chances: NDArray[np.float64], truth: Matrix) -> float:
     return float(roc_auc_score(truth[known], chances[known]))
 
 
-def _calibrated(chances: NDArray[np.float64], truth: Matrix) -> NDArray[np.float64]:
-    """Labels by the threshold that is best for all other examples."""
-    found = np.empty_like(chances)
-    for row in range(len(truth)):
-        others = np.arange(len(truth)) != row
-        candidates = np.unique(chances[others])
-        rights = [balanced((chances[others] >= edge).astype(float), truth[others]) for edge in candidates]
-        found[row] = chances[row] >= candidates[int(np.argmax(rights))]
-    return found
+def _calibrated(told: Told, truth: Matrix) -> str:
+    """What the best threshold reaches, and which it is."""
+    if told.chances is None:
+        return ""
+    labels = np.where(np.isnan(told.values), UNKNOWN, told.values).astype(np.int8)
+    found = best_threshold(told.chances.T, labels.T, truth.T.astype(np.int8))
+    return "" if found is None else f"{found.balanced:.3f} from {found.value}"
 
 
 def compared(server: Server, data: Data, options: argparse.Namespace) -> list[Table]:

@@ -9,6 +9,8 @@ from twothirds.discovery.statistics.agreement import (
     UNSCORED,
     Calibration,
     Statistic,
+    Threshold,
+    best_threshold,
     brier_columns,
     calibration,
     error_columns,

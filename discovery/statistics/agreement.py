@@ -197,6 +197,55 @@ class Calibration:
         return {"error": self.error, "reason": self.reason, "bins": bins}
 
 
+FEWEST_OF_EACH = 10  # yes and no that are known, for a threshold to be chosen
+FEWEST_PROBABILITIES = 20  # different ones: fewer are shares of votes
+MOST_THRESHOLDS = 200  # that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The probability from which a label is best called yes: by the mean of the shares of yes and of no that it finds
+    (balanced accuracy), of examples by which it was not chosen."""
+
+    value: float
+    balanced: float
+    now: float  # of the labels as they are
+
+    @property
+    def is_better(self) -> bool:
+        return self.balanced > self.now
+
+    def to_json(self) -> dict[str, float]:
+        return {"value": self.value, "balanced_accuracy": self.balanced, "balanced_accuracy_now": self.now}
+
+
+def best_threshold(probability: Floats, labels: Labels, true: Labels) -> Threshold | None:
+    """For features × examples; each example's labels are judged by the threshold that is best for all others. None
+    where too few labels or probabilities are known."""
+    known = ~np.isnan(probability) & (labels != UNKNOWN) & (true != UNKNOWN)
+    yes, no = known & (true == 1), known & (true == 0)
+    values = np.unique(probability[known])
+    if min(yes.sum(), no.sum()) < FEWEST_OF_EACH or len(values) < FEWEST_PROBABILITIES:
+        return None
+    between = (values[1:] + values[:-1]) / 2
+    tried = between[np.unique(np.linspace(0, len(between) - 1, MOST_THRESHOLDS).astype(np.intp))]
+    tried = tried[np.argsort(np.abs(tried - 0.5))]  # of those that are alike, the one next to one half
+    right_yes, right_no = np.empty((2, len(tried), probability.shape[-1]))
+    for place, value in enumerate(tried):
+        above = probability >= value
+        right_yes[place], right_no[place] = (above & yes).sum(0), (~above & no).sum(0)
+    of_yes, of_no = yes.sum(0), no.sum(0)
+    shares_yes = (right_yes.sum(1, keepdims=True) - right_yes) / np.maximum(of_yes.sum() - of_yes, 1)
+    shares_no = (right_no.sum(1, keepdims=True) - right_no) / np.maximum(of_no.sum() - of_no, 1)
+    chosen = (shares_yes + shares_no).argmax(0), np.arange(probability.shape[-1])
+    best = (right_yes.sum(1) / of_yes.sum() + right_no.sum(1) / of_no.sum()).argmax()
+    return Threshold(
+        value=round(float(tried[best]), 3),
+        balanced=float(right_yes[chosen].sum() / of_yes.sum() + right_no[chosen].sum() / of_no.sum()) / 2,
+        now=float((labels[yes] == 1).mean() + (labels[no] == 0).mean()) / 2,
+    )
+
+
 def calibration(probability: NDArray[np.float64], true: Labels) -> Calibration:
     """Ten bins of equal width; a probability on the edge of two belongs to the upper one."""
     known = ~np.isnan(probability) & (true != UNKNOWN)

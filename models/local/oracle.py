@@ -41,6 +41,7 @@ from twothirds.models.prompting import (
 )
 from twothirds.sources import DatasetError
 
+YES_FROM = 0.5
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
 Asked = TypeVar("Asked", Single, Label)
 
@@ -55,6 +56,7 @@ class LocalVlmConfig:
     longest_side: Annotated[int, "pixels of the longer side of a picture; larger ones are scaled down"] = 768
     max_new_tokens: Annotated[int, "tokens of the answer to a comparison"] = 256
     least_mass: Annotated[float, "probability on yes and no together below which a label is unreadable"] = 0.25
+    yes_from: Annotated[float, "probability from which a label is yes"] = YES_FROM
     feature_first: Annotated[bool, "put the feature first: faster where one feature meets many examples"] = False
     about: Annotated[str, "what the data is and what the features are for, as --about"] = ""
     avoid: Annotated[str, "kinds of features that are not wanted, as --avoid"] = ""
@@ -69,6 +71,8 @@ class LocalVlmConfig:
                 raise OracleError(f"vlm: {name}={getattr(self, name)} is too small: give at least {least}")
         if not 0 <= self.least_mass <= 1:
             raise OracleError(f"vlm: least_mass={self.least_mass} is not a probability: give a value from 0 to 1")
+        if not 0 < self.yes_from < 1:
+            raise OracleError(f"vlm: yes_from={self.yes_from} is no threshold: give a number between 0 and 1")
 
 
 class LocalVlmOracle:
@@ -90,6 +94,7 @@ class LocalVlmOracle:
                 ("max_new_tokens", config.max_new_tokens),
                 ("least_mass", config.least_mass),
                 ("feature_first", config.feature_first),
+                *([] if config.yes_from == YES_FROM else [("yes_from", config.yes_from)]),
                 *self._brief.parameters,
             ),
             prompts=SINGLE_VERSION,
@@ -209,7 +214,7 @@ class LocalVlmOracle:
         if reading.mass < self.config.least_mass:
             note = f"yes and no together have a probability of {reading.mass:.3g} only"
             return replace(answer, verdict=Verdict.UNREADABLE, note=note)
-        verdict = Verdict.YES if reading.probability >= 0.5 else Verdict.NO
+        verdict = Verdict.YES if reading.probability >= self.config.yes_from else Verdict.NO
         return replace(answer, verdict=verdict, probability=reading.probability)
 
     def _ask_singles(self, singles: list[Single], ready: list[Prompt]) -> list[Answer]:

@@ -157,9 +157,12 @@ async def _ask_again(
     await all_of([ask_label_bills(session, part, asks, delivery) for part in groups])
 
 
-def label_answer(session: Session, bill: Bill, value: bool, raw: str, probability: float | None = None) -> Answer:
-    verdict = Verdict.YES if value else Verdict.NO
-    return bill.answer(verdict, session.by, raw=raw, probability=probability)
+def label_answer(
+    session: Session, bill: Bill, value: bool | None, raw: str, probability: float | None = None
+) -> Answer:
+    """The probability decides where it is known, else the value that the reply says."""
+    is_yes = value if probability is None else probability >= session.config.yes_from
+    return bill.answer(Verdict.YES if is_yes else Verdict.NO, session.by, raw=raw, probability=probability)
 
 
 def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
@@ -205,9 +208,6 @@ def _temperature(config: OpenAIConfig, ask: int) -> float | None:
     return max(config.temperature, AGAIN_TEMPERATURE)
 
 
-YES_FROM = 0.5
-
-
 async def ask_decisions(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
     await _ask_decisions(session, session.bills(arranged(labels)), session.config.asks, delivery)
 
@@ -240,7 +240,7 @@ async def _read_decisions(session: Session, bills: list[Bill], reply: Reply, ask
             delivery.emit(bill.answer(Verdict.REFUSED, session.by, raw=json.dumps(answer), note=note))
         else:
             probability = float(answer["probability"])
-            delivery.emit(label_answer(session, bill, probability >= YES_FROM, json.dumps(answer), probability))
+            delivery.emit(label_answer(session, bill, None, json.dumps(answer), probability))
     for bill in rest:
         bill.unusable = Verdict.UNREADABLE, reply.text, "the reply does not answer this predicate"
     if rest and asks > 1 and session.affords(rest, delivery):

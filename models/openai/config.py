@@ -21,6 +21,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_HOST = "api.openai.com"
 USUAL_PORTS = {"http": 80, "https": 443}
 SERVED_BY_CHARS = 100
+YES_FROM = 0.5
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
 
 _ABOVE_ZERO = (
@@ -51,6 +52,7 @@ class OpenAIConfig:
     temperature: Annotated[float | None, "of the replies; left out where the server refuses it"] = 0.0
     reasoning_effort: Annotated[str | None, "how long a model thinks, in the server's words"] = None
     logprobs: Annotated[bool, "ask for the probabilities of labels, where the server tells those of its tokens"] = False
+    yes_from: Annotated[float, "probability from which a label is yes, where the server tells it"] = YES_FROM
     max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None
     output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"
@@ -79,6 +81,8 @@ class OpenAIConfig:
             if value is not None and not 0 < value < math.inf:
                 raise OracleError(f"{name} of openai:{self.model} is {value!r}: give a number above 0")
         _ = self.brief  # raises where it is too long
+        if not 0 < self.yes_from < 1:
+            raise OracleError(f"yes_from of openai:{self.model} is {self.yes_from!r}: give a number between 0 and 1")
         if self.most_labels > DECISIONS_LIMIT:
             raise OracleError(f"labels_per_request of openai:{self.model} is above {DECISIONS_LIMIT}: give less")
 

@@ -14,7 +14,7 @@ from twothirds.models.event_loop import Background
 from twothirds.models.openai.batch import BatchDispatch
 from twothirds.models.openai.bounds import Bounds, may_ask_one_by_one
 from twothirds.models.openai.client import Client
-from twothirds.models.openai.config import OpenAIConfig
+from twothirds.models.openai.config import YES_FROM, OpenAIConfig
 from twothirds.models.openai.dispatch import READY, Dispatch
 from twothirds.models.openai.errors import Fault
 from twothirds.models.openai.pace import Pace
@@ -236,6 +236,7 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "frames": config.frames,
         **_sheets(config),
         **({} if config.label_reply == "each" else {"label_reply": config.label_reply}),
+        **({} if config.yes_from == YES_FROM else {"yes_from": config.yes_from}),
         "grouping": config.grouping,
         "labels_per_request": config.most_labels,
         "logprobs": config.logprobs,

@@ -23,6 +23,8 @@ from twothirds.discovery.statistics import (
     Calibration,
     Estimate,
     Statistic,
+    Threshold,
+    best_threshold,
     brier_columns,
     calibration,
     chance_of_right,
@@ -79,6 +81,7 @@ class Quality:
     calibration: Calibration
     curve: dict[int, float] = field(default_factory=dict)  # votes → expected share of right labels
     enough: int | None = None
+    threshold: Threshold | None = None  # where it gives probabilities
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -88,6 +91,7 @@ class Quality:
             "against_reference": _json(self.right.overall),
             "against_reference_features": list(map(_json, self.right.by_feature)),
             "calibration": self.calibration.to_json(),
+            "threshold": None if self.threshold is None else self.threshold.to_json(),
             "single_vote": self.accuracy.overall[ONE_VOTE].to_json(),
             "majority": self.accuracy.overall[MAJORITY].to_json(),
             "dawid_skene": self.accuracy.overall[DAWID_SKENE].to_json(),
@@ -141,6 +145,7 @@ def _quality(study: Study, reference: Reference, oracle: Rater) -> Quality:
         calibration=calibration(sheet.chances.ravel(), true.ravel()),
         curve=curve,
         enough=enough(curve),
+        threshold=best_threshold(sheet.chances, sheet.labels, true),
     )
 
 

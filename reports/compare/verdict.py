@@ -8,7 +8,7 @@ from twothirds.discovery import UNKNOWN
 from twothirds.discovery.statistics import Estimate
 from twothirds.reports.compare.advice import Advice, Versus
 from twothirds.reports.compare.comparison import OracleComparison
-from twothirds.reports.compare.labels import MAJORITY
+from twothirds.reports.compare.labels import MAJORITY, Quality
 from twothirds.reports.compare.study import Rater, Reference
 from twothirds.studio.web import percent, plural, usd
 
@@ -37,6 +37,7 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
     sentences += [
         sentence for rater in comparison.study.raters if (sentence := _never_varies(rater, comparison.reference))
     ]
+    sentences += [sentence for quality in comparison.qualities if (sentence := _better_threshold(quality))]
     sentences += [_replacement(against, called(against.people)) for against in comparison.versus]
     sentences += [_advised(advised) for advised in comparison.advice]
     return sentences
@@ -70,6 +71,17 @@ def _no_better(right: Estimate, reference: Reference) -> str:
         return ""
     never_looks = "giving each feature's more frequent label to every example"
     return f": no better than {never_looks}, which is right in {percent(blind)}"
+
+
+def _better_threshold(quality: Quality) -> str:
+    found = quality.threshold
+    if found is None or not found.is_better:
+        return ""
+    return (
+        f"{quality.name} would find {percent(found.balanced)} instead of {percent(found.now)} of yes and of no alike "
+        f"(balanced accuracy, on examples by which it was not chosen) if a label were yes from a probability of "
+        f"{found.value:g}: yes_from={found.value:g}."
+    )
 
 
 def _replacement(versus: Versus, people: str) -> str:

@@ -28,11 +28,11 @@ def is_here(folder: Path = FOLDER) -> bool:
 
 
 @contextmanager
-def llama_server(folder: Path = FOLDER, threads: int = 2) -> Iterator[str]:
+def llama_server(folder: Path = FOLDER, threads: int = 1) -> Iterator[str]:
     """The base URL of a server that ends with the block. It waits its turn behind other programs."""
     python = [sys.executable, "-m", "tests.support.llama_server"]
     with subprocess.Popen(
-        ["nice", "-n", "15", *python, "0", "--folder", str(folder), "--threads", str(threads)],
+        ["nice", "-n", "5", *python, "0", "--folder", str(folder), "--threads", str(threads)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -82,6 +82,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("port", type=int)
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     serve(options.folder, options.port, options.threads)

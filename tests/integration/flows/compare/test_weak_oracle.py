@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.comparisons import FEATURES, compared, make_world, write_votes
+from twothirds.discovery.statistics import Threshold
 from twothirds.reports.compare.comparison import OracleComparison
 from twothirds.reports.compare.page import render_comparison
 from twothirds.reports.compare.study import Reference
@@ -62,6 +64,20 @@ def test_votes_that_err_alike_are_reported(tmp_path: Path) -> None:
 
 def test_without_labels_there_is_nothing_to_compare_with() -> None:
     assert Reference(None, "none", "nothing").without_looking is None
+
+
+def test_a_threshold_is_named_only_where_labels_would_be_better(tmp_path: Path) -> None:
+    found = compared(tmp_path, make_world(tmp_path), "simulated", features="hat", votes=1, comparisons=0)
+    (quality,) = found.qualities
+
+    def said(threshold: Threshold) -> list[str]:
+        calibrated = replace(found, qualities=[replace(quality, threshold=threshold)])
+        return [line for line in verdict_of(calibrated) if "yes_from" in line]
+
+    assert said(Threshold(0.8, balanced=0.7, now=0.7)) == []
+    (line,) = said(Threshold(0.8, balanced=0.9, now=0.7))
+    assert "90 % instead of 70 %" in line
+    assert line.endswith("yes_from=0.8.")
 
 
 def test_who_gives_one_label_to_every_example_is_reported(tmp_path: Path) -> None:

@@ -171,7 +171,8 @@ def test_a_batch_too_large_for_the_memory_is_halved(instruct: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("batch", 0), ("least_mass", 1.5), ("price_per_hour", -1.0), ("max_new_tokens", 0)]
+    ("option", "value"),
+    [("batch", 0), ("least_mass", 1.5), ("yes_from", 0.0), ("price_per_hour", -1.0), ("max_new_tokens", 0)],
 )
 def test_a_setting_that_makes_no_sense_is_named(option: str, value: float) -> None:
     with pytest.raises(OracleError, match=f"vlm: {option}={value} .*: give"):

@@ -228,5 +228,5 @@ def test_the_identity_names_the_weights_and_all_that_changes_an_answer(
     assert oracle_of(copy).identity == identity
     assert oracle_of(llava, price_per_hour=2.0, batch=3, share_prefix=False).identity == identity
     others = [oracle_of(speaker), oracle_of(llava, feature_first=True), oracle_of(llava, dtype="bfloat16")]
-    others.append(oracle_of(llava, least_mass=0.1))
-    assert len({identity, *(other.identity for other in others)}) == 5
+    others += [oracle_of(llava, least_mass=0.1), oracle_of(llava, yes_from=0.4)]
+    assert len({identity, *(other.identity for other in others)}) == 6

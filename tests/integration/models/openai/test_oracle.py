@@ -104,6 +104,18 @@ def test_decisions_give_probabilities_and_take_many_features_at_once(
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
+def test_a_label_is_yes_from_the_probability_that_is_given(
+    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
+) -> None:
+    server.abilities = Abilities(decisions=True)
+    asked = labels(WORDS, EXAMPLES[7:8])
+    usual, never, always = (oracle_of(yes_from=threshold) for threshold in (0.5, 0.98, 0.01))
+    assert {answer.verdict for answer in usual.ask(asked)} == {Verdict.YES, Verdict.NO}
+    assert {answer.verdict for answer in never.ask(asked)} == {Verdict.NO}
+    assert {answer.verdict for answer in always.ask(asked)} == {Verdict.YES}
+    assert len({usual.identity, never.identity, always.identity}) == 3
+
+
 @pytest.mark.parametrize(("grouping", "requests"), [("auto", 2), ("feature", 4), ("example", 32), ("none", 64)])
 def test_labels_travel_together_as_configured(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], grouping: str, requests: int

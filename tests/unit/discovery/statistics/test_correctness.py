@@ -9,6 +9,7 @@ from twothirds.discovery.statistics.agreement import (
     BRIER,
     ERRORS_ALIKE,
     OF_CORRECTNESS,
+    best_threshold,
     brier_columns,
     calibration,
     error_columns,
@@ -89,6 +90,35 @@ def test_calibration_tells_honest_from_boasting_probabilities() -> None:
     assert honest.error < 0.02
     assert boasting.error == pytest.approx(0.25, abs=0.02)
     assert [one.examples for one in boasting.bins] == [int((probability < 0.5).sum()), int((probability >= 0.5).sum())]
+
+
+def test_a_threshold_mends_probabilities_that_lean_to_one_side() -> None:
+    rng = np.random.default_rng(3)
+    truth = (rng.random((4, 60)) < 0.4).astype(np.int8)
+    probability = np.clip(0.75 + 0.2 * truth + rng.normal(0, 0.07, truth.shape), 0, 1)
+    found = best_threshold(probability, (probability >= 0.5).astype(np.int8), truth)
+    assert found is not None
+    assert 0.8 < found.value < 0.9
+    assert found.now == pytest.approx(0.5, abs=0.05)
+    assert found.balanced > 0.85
+    assert found.is_better
+
+
+def test_a_threshold_is_judged_by_examples_by_which_it_was_not_chosen() -> None:
+    rng = np.random.default_rng(4)
+    found = [
+        best_threshold(probability, (probability >= 0.5).astype(np.int8), truth)
+        for probability, truth in ((rng.random((1, 40)), rng.integers(0, 2, (1, 40), np.int8)) for _ in range(40))
+    ]
+    assert np.mean([threshold.balanced for threshold in found if threshold]) < 0.52  # chance; in sample 0.6
+
+
+def test_votes_and_few_labels_choose_no_threshold() -> None:
+    truth = np.array([[0, 1] * 30], np.int8)
+    shares = np.tile(np.arange(6) / 5, 10)[None]
+    assert best_threshold(shares, truth, truth) is None
+    few = np.linspace(0, 1, 18)[None]
+    assert best_threshold(few, truth[:, :18], truth[:, :18]) is None
 
 
 def test_no_probabilities_are_no_calibration() -> None:

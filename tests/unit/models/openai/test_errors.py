@@ -92,6 +92,7 @@ def test_the_key_is_not_shown_with_the_settings() -> None:
         ({"output": "xml"}, "choose from auto, decisions"),
         ({"concurrency": 0}, "above 0"),
         ({"timeout": float("nan")}, "above 0"),
+        ({"yes_from": 1.0}, "between 0 and 1"),
         ({"requests_per_minute": -1}, "above 0"),
         ({"labels_per_request": 401}, "above 400"),
     ],
