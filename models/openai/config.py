@@ -56,7 +56,7 @@ class OpenAIConfig:
     max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None
     output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"
-    labels_per_request: Annotated[int | None, "labels in one request at most (default: 250)"] = None
+    labels_per_request: Annotated[int | None, "labels in one request at most (default: 400)"] = None
     label_reply: Annotated[
         Listing, "how labels that share a request are answered: each, or a list of the names or numbers that hold"
     ] = "each"

@@ -13,7 +13,7 @@ from typing import Literal
 from twothirds.models.oracle import Exemplar, Feature, Label
 
 Grouping = Literal["auto", "example", "feature", "none"]
-MANY_LABELS = 250  # in one request at most, by default
+MANY_LABELS = 400  # in one request at most, by default: as many as one call of the decisions endpoint takes
 
 
 Shown = frozenset[tuple[Exemplar, ...]]
