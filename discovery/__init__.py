@@ -1,26 +1,20 @@
 """The algorithm: pure Python and numpy, no I/O, no Prefect."""
 
 from twothirds.discovery.duplicates import (
-    NOTHING_SEEN,
-    SAME_FROM,
     SAME_LABELS,
     Closeness,
     Described,
-    LabelNoise,
-    Likeness,
-    chance_of_same,
-    correlations,
+    Duplicates,
+    Pair,
     find_twin,
-    is_in_doubt,
-    label_odds,
-    likeness,
     normalised,
-    plain_name,
     same_name,
+    singular,
 )
 from twothirds.discovery.metrics import (
     DIFFERENCE,
     LabelMatrix,
+    correlations,
     g,
     interest_and_distinctness,
     interesting_and_distinct,

@@ -16,6 +16,8 @@ from twothirds.discovery.questions import UNKNOWN, Labels
 
 LabelMatrix = NDArray[np.int8]  # features × examples
 PATTERN_PAIRS_AT_ONCE = 1 << 22  # compared
+ENOUGH_ROWS = 8  # labels known for both of two features, of which a correlation tells something
+ENOUGH_OF_EACH = 2  # examples on the rarer side: two features that select one and the same example prove little
 DIFFERENCE = 0.1  # share of the examples in which a feature must differ to count, unless a run has another
 
 
@@ -61,6 +63,18 @@ def interest_and_distinctness(
             kept[found] = labels
             found += 1
     return marks
+
+
+def correlations(features: LabelMatrix, others: LabelMatrix) -> NDArray[np.float64]:
+    """Of each feature with each of the others, over the examples labelled with both; 0 where too little is known."""
+    known, positive = (features != UNKNOWN).astype(np.float64), (features == 1).astype(np.float64)
+    known_others, positive_others = (others != UNKNOWN).astype(np.float64), (others == 1).astype(np.float64)
+    labelled = known @ known_others.T  # examples labelled with both features
+    a, b, shared = positive @ known_others.T, known @ positive_others.T, positive @ positive_others.T
+    spread = np.sqrt(a * (labelled - a)) * np.sqrt(b * (labelled - b))
+    rarer = np.minimum.reduce([a, labelled - a, b, labelled - b])
+    enough = (labelled >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
+    return np.where(enough, (labelled * shared - a * b) / np.where(enough, spread, 1.0), 0.0)
 
 
 def g(matrix: LabelMatrix | Sequence[Labels], n: int) -> float:

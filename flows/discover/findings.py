@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from twothirds.discovery import (
-    NOTHING_SEEN,
     UNKNOWN,
     Comparison,
-    LabelNoise,
     Labels,
     contradicts,
 )
@@ -110,14 +108,12 @@ class Finding:
         return self.answer.cost_of(self.feature) + sum(vote.own_cost for vote in votes)
 
     @property
-    def contradictions(self) -> LabelNoise:
-        """Of the examples asked about, those whose label is not what the answer says of them."""
+    def contradictions(self) -> tuple[int, int]:
+        """Labels of the examples asked about, and how many are not what the answer says."""
         shown = next((named.shown for named in self.answer.features if named.feature == self.feature), ())
-        if not shown:
-            return NOTHING_SEEN
-        labels = [(self.labels[row], place in shown) for place, row in enumerate(self.asked)]
+        labels = [(self.labels[row], place in shown) for place, row in enumerate(self.asked)] if shown else []
         known = [bool((label == 1) != has) for label, has in labels if label != UNKNOWN]
-        return LabelNoise(len(known), sum(known)) if known else NOTHING_SEEN
+        return len(known), sum(known)
 
     @property
     def question(self) -> str:
@@ -181,8 +177,10 @@ class Progress:
                 finding.dropped = f"{finding.twin}: means the same, seen on {len(finding.labels)} examples"
 
     @property
-    def contradictions(self) -> LabelNoise:
-        return sum((finding.contradictions for finding in self.findings), NOTHING_SEEN)
+    def contradictions(self) -> tuple[int, int]:
+        """Of all findings."""
+        counts = [finding.contradictions for finding in self.findings]
+        return sum(seen for seen, _ in counts), sum(differing for _, differing in counts)
 
     @property
     def g(self) -> float:

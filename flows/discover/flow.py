@@ -12,7 +12,6 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from twothirds.flows.discover.duplicate_check import DuplicateCheck
 from twothirds.flows.discover.findings import Finding, Progress, StopReason
 from twothirds.flows.discover.forecast import forecast_discovery, price_of
 from twothirds.flows.discover.labels_left import LabelsLeft
@@ -23,6 +22,7 @@ from twothirds.flows.discover.loop import Limits
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
+from twothirds.flows.discover.same_questions import SameQuestions
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.estimate import agreed_in_python
 from twothirds.flows.oracle_specs import may_cost
@@ -340,16 +340,14 @@ def _loop(
         labels_after=prepared.profile.labels_after,
         rare=settings.rare,
     )
-    closeness = sentence_closeness()
-    duplicates = DuplicateCheck(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     return SteeredLoop(
         strategy=prepared.make_strategy(),
         examples=prepared.compared,
         limits=limits,
         compare=partial(compare, panel),
         label=partial(label, panel),
-        closeness=closeness,
-        duplicates=duplicates,
+        closeness=sentence_closeness(),
+        same=SameQuestions(partial(compare, panel)) if settings.ask_same else None,
         known=prepared.known_features,
         exclude=settings.excluded,
         affords=affords,

@@ -13,15 +13,18 @@ from twothirds.discovery import (
     DIFFERENCE,
     Closeness,
     Comparison,
+    Described,
+    Duplicates,
     HearsAnswers,
+    Labels,
     Strategy,
     find_twin,
     g,
     interesting_and_distinct,
     same_name,
 )
-from twothirds.flows.discover.duplicate_check import DuplicateCheck, LabelledFeature
 from twothirds.flows.discover.findings import EarlierTwin, Finding, KnownFeature, Progress, StopReason
+from twothirds.flows.discover.same_questions import SameQuestions
 from twothirds.models import (
     Answer,
     Ballot,
@@ -57,7 +60,7 @@ class NewLabels:
     """Of features that are labelled together."""
 
     ballots: list[Ballot]
-    repeats: dict[int, Feature]  # by place: the feature that means the same
+    repeats: dict[int, Described]  # by place: the feature that means the same
     stopped: OracleError | None
 
 
@@ -70,7 +73,7 @@ class Loop:
         compare: Callable[[list[Compare]], Elicited],
         label: Callable[[list[Feature]], Labelled],
         closeness: Closeness | None = None,
-        duplicates: DuplicateCheck | None = None,
+        same: SameQuestions | None = None,
         *,
         known: Sequence[Feature] = (),
         exclude: Sequence[str] = (),
@@ -86,9 +89,10 @@ class Loop:
         self._closeness = closeness
         self._known_features = list(known)
         self._exclude = tuple(exclude)
-        self._duplicates = duplicates
+        self._same_questions = same
+        self._duplicates = Duplicates(same, closeness) if same else None
         self._affords = affords
-        self._in_full: list[LabelledFeature] = []  # what new features may repeat
+        self._in_full: list[tuple[Described, Labels]] = []  # what new features may repeat
         self._open: list[tuple[Comparison, Answer]] = []  # answers that are not learned yet
         self._asked_since = 0  # comparisons since the last labels
         self._most = limits.per_question  # features that the next question asks for
@@ -202,15 +206,14 @@ class Loop:
             return NewLabels(labelled.ballots, {}, labelled.stopped)
         return NewLabels(labelled.ballots, *self._same(labelled.ballots))
 
-    def _same(self, ballots: list[Ballot]) -> tuple[dict[int, Feature], OracleError | None]:
-        if self._duplicates is None or not ballots:
+    def _same(self, ballots: list[Ballot]) -> tuple[dict[int, Described], OracleError | None]:
+        if self._duplicates is None or self._same_questions is None or not ballots:
             return {}, None
-        new = [LabelledFeature.of(ballot, self._duplicates.votes) for ballot in ballots]
-        return self._duplicates.among(new, self._in_full, self.progress.contradictions)
+        new = [(_described(ballot.feature), ballot.labels) for ballot in ballots]
+        return self._duplicates.among(new, self._in_full, self.progress.contradictions), self._same_questions.stopped
 
     def _remember(self, ballot: Ballot) -> None:
-        if self._duplicates is not None:
-            self._in_full.append(LabelledFeature.of(ballot, self._duplicates.votes))
+        self._in_full.append((_described(ballot.feature), ballot.labels))
 
     def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
         """`waiting` are names that are not labelled yet."""
@@ -297,19 +300,24 @@ class Loop:
         ballot = labelled.ballots[place]
         names = [finding.feature.name for finding in self.progress.known]
         labels = [finding.labels for finding in self.progress.known]
-        checks = self._duplicates.answers.pop(ballot.feature, []) if self._duplicates else []
+        checks = self._same_questions.answers.pop(ballot.feature, []) if self._same_questions else []
         finding = Finding(ballot.feature, comparison, answer, ballot, checks=checks)
         if (repeated := labelled.repeats.get(place)) is not None:
             finding.twin, finding.repeats = EarlierTwin("same", repeated.name), True
         elif twin := find_twin(feature.name, ballot.labels, names, labels, self._closeness):
             other = self.progress.known[twin.other].feature
-            if not (twin.kind == "same" and self._duplicates and self._duplicates.denied(feature, other)):
+            denied = self._duplicates and self._duplicates.denied(_described(feature), _described(other))
+            if not (twin.kind == "same" and denied):
                 finding.twin = EarlierTwin(twin.kind, other.name)
         return finding
 
     def _earlier(self, finding: KnownFeature | Finding) -> KnownFeature | Finding | None:
         """The feature that means the same, where one does."""
         return self._known(finding.twin.name) if finding.repeats and finding.twin else None
+
+
+def _described(feature: Feature) -> Described:
+    return Described(feature.name, feature.definition)
 
 
 def _only_repeats(answer: Answer) -> bool:

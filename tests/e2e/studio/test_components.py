@@ -17,8 +17,10 @@ from tests.support.studio_site import StudioSite
 from twothirds.flows.serving.app import studio_link
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-CUT = """() => [...document.querySelectorAll("main h1, main h2, main h3, main .chip, main button:not(.tile), main .feature-row bdi, th, dt, dd")]
-  .filter((one) => one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).display !== "inline").map((one) => one.outerHTML)"""
+CUT = """() => [...document.querySelectorAll("main h1, main h2, main h3, main .chip,
+    main button:not(.tile), main .feature-row bdi, th, dt, dd")]
+  .filter((one) => one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).display !== "inline")
+  .map((one) => one.outerHTML)"""
 
 
 def shades(page: Any, name: str) -> np.ndarray:

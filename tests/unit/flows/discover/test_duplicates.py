@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.support.made import texts
-from twothirds.discovery import NOTHING_SEEN, Comparison, Kind, Labels
-from twothirds.flows.discover.duplicate_check import DuplicateCheck, LabelledFeature, vote_noise
+from twothirds.discovery import Comparison, Described, Duplicates, Kind, Labels
 from twothirds.flows.discover.findings import Finding
 from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.flows.discover.same_questions import SameQuestions
 from twothirds.models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
-from twothirds.models.oracle import BudgetExhausted, Label
+from twothirds.models.oracle import BudgetExhausted
 
 N = 120
 RNG = np.random.default_rng(2)
@@ -44,62 +44,47 @@ def noisy(labels: Labels, seed: int) -> Labels:
     return (labels ^ (np.random.default_rng(seed).random(N) < 0.05)).astype(np.int8)
 
 
-def candidate(name: str, seed: int = 0) -> LabelledFeature:
-    return LabelledFeature(Feature(name, f"It shows a {name}."), noisy(TRUTH[name], seed))
+def candidate(name: str, seed: int = 0) -> tuple[Described, Labels]:
+    return Described(name, f"It shows a {name}."), noisy(TRUTH[name], seed)
 
 
 def test_what_looks_alike_is_asked_about_until_it_is_sure() -> None:
     judge = Judge()
-    found, stopped = DuplicateCheck(judge).among(
-        [candidate("headwear", 1), candidate("beard", 2)], [candidate("hat", 3)], NOTHING_SEEN
-    )
-    assert stopped is None
-    assert found == {0: Feature("hat", "It shows a hat.")}
-    assert [one.voter for one in judge.asked] == [0, 1], "in other words, so one yes is not enough"
+    duplicates = Duplicates(SameQuestions(judge))
+    found = duplicates.among([candidate("headwear", 1), candidate("beard", 2)], [candidate("hat", 3)])
+    assert found == {0: Described("hat", "It shows a hat.")}
+    assert [question.voter for question in judge.asked] == [0, 1], "in other words, so one yes is not enough"
 
 
 def test_two_new_ones_of_one_round_are_reported_too_and_both_lead_to_the_known_one() -> None:
-    duplicates = DuplicateCheck(Judge(Verdict.YES, Verdict.YES))
-    found, _ = duplicates.among(
-        [candidate("headwear", 1), candidate("headwear", 4)], [candidate("hat", 3)], NOTHING_SEEN
-    )
+    duplicates = Duplicates(SameQuestions(Judge(Verdict.YES, Verdict.YES)))
+    found = duplicates.among([candidate("headwear", 1), candidate("headwear", 4)], [candidate("hat", 3)])
     assert {other.name for other in found.values()} == {"hat"}
     assert len(found) == 2
 
 
 def test_a_no_is_believed_and_nothing_is_asked_twice() -> None:
     judge = Judge(Verdict.NO)
-    duplicates = DuplicateCheck(judge)
+    duplicates = Duplicates(SameQuestions(judge))
     for _ in range(3):
-        assert duplicates.among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == ({}, None)
+        assert duplicates.among([candidate("headwear", 1)], [candidate("hat", 3)]) == {}
     assert len(judge.asked) == 1
-    assert duplicates.denied(candidate("hat").feature, candidate("headwear").feature)
+    assert duplicates.denied(candidate("hat")[0], candidate("headwear")[0])
 
 
 def test_who_cannot_answer_is_not_asked_again_and_a_budget_ends_it() -> None:
     lost = Judge(stopped=OracleUnavailable("away"))
-    duplicates = DuplicateCheck(lost)
-    for name in ("hat", "headwear"):
-        assert duplicates.among([candidate("headwear", 1)], [candidate(name, 3)], NOTHING_SEEN)[1] is None
+    questions = SameQuestions(lost)
+    duplicates = Duplicates(questions)
+    for _ in range(2):
+        assert duplicates.among([candidate("headwear", 1)], [candidate("hat", 3)]) == {}
     assert len(lost.asked) == 1
+    assert questions.stopped is None
     used_up = BudgetExhausted("used up")
-    assert DuplicateCheck(Judge(stopped=used_up)).among(
-        [candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN
-    ) == ({}, used_up)
-    assert DuplicateCheck(Judge(Verdict.REFUSED)).among(
-        [candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN
-    ) == ({}, None)
-
-
-def test_votes_on_the_same_label_say_how_much_labels_err() -> None:
-    feature = Feature("hat")
-    votes = [(example, voter, (row + voter) % 4 != 0) for row, example in enumerate(texts(40)) for voter in range(3)]
-    answers = [
-        Answer(Label(feature, example, voter), Verdict.YES if yes else Verdict.NO, "x") for example, voter, yes in votes
-    ]
-    noise = vote_noise(answers, votes=1)
-    assert noise.cells == 40
-    assert noise.differing == 20
+    for judge, stopped in ((Judge(stopped=used_up), used_up), (Judge(Verdict.REFUSED), None)):
+        questions = SameQuestions(judge)
+        assert Duplicates(questions).among([candidate("headwear", 1)], [candidate("hat", 3)]) == {}
+        assert questions.stopped is stopped
 
 
 class Named:
@@ -135,7 +120,7 @@ def discovered(names: list[str]) -> tuple[list[Finding], Named, Judge, int]:
             ballots.append(Ballot(feature, values, 1 - values, np.zeros(N, np.int64)))
         return Labelled(ballots)
 
-    loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, duplicates=DuplicateCheck(judge))
+    loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, same=SameQuestions(judge))
     return loop.run().findings, strategy, judge, asked[0]
 
 
