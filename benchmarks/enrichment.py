@@ -39,9 +39,10 @@ from benchmarks.data import PAID_CROWD, traits, write_faces, write_plain_texts, 
 from benchmarks.machine import alone, tell
 from benchmarks.results import Cell, Table, rounded
 from benchmarks.store import FEATURES, MAX_EXPONENT, NEGLIGIBLE, Database, databases, paid_enrichment
-from twothirds.flows.enrich.batches import Batch, BatchFuture, Labeller
+from twothirds.flows.enrich.batches import BatchFuture, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.runners import local_submit
+from twothirds.models import LabelBatch
 from twothirds.reports.versions import Column, LabelTable, TableSchema, read_table, write_table
 
 MEASURES = ("local", "nights", "first", "cluster")
@@ -235,7 +236,7 @@ def ask_first(folder: Path, store: str) -> dict[str, float]:
     sent: list[tuple[float, float]] = []
     with local_submit(2) as submit:
 
-        def noted(labeller: Labeller, batch: Batch) -> BatchFuture:
+        def noted(labeller: Labeller, batch: LabelBatch) -> BatchFuture:
             sent.append((time.time(), time.process_time()))
             return submit(labeller, batch)
 

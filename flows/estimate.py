@@ -18,6 +18,7 @@ from twothirds.flows.errors import UsageError
 from twothirds.flows.oracle_specs import may_cost
 from twothirds.flows.progress import Display
 from twothirds.models import (
+    LABELS_AT_ONCE,
     MICRO,
     NOTHING_MEASURED,
     Compare,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from twothirds.store import Store
 
 SAMPLE = 120  # examples whose questions are priced, of those that are compared and of the others
-AT_ONCE = 8_192  # labels
 MOST = 4  # times the likely price, which no run on a server that does its work has come near to
 LEFT_TO_ASK = 0.2  # of what is neither learned from nor sampled: as if the middle one of the cuts passed
 SYLLABLES = ("ma", "to", "ri", "lu", "ke", "so", "na", "pi")
@@ -451,7 +451,7 @@ class LabelPlan:
         if shares is None or not shares.saves:
             yield from self.of(examples, features, times)
             return
-        for rows, columns in groups_of(shares.cells(examples, len(features)), AT_ONCE // self.votes):
+        for rows, columns in groups_of(shares.cells(examples, len(features)), LABELS_AT_ONCE // self.votes):
             yield from self.of([examples[row] for row in rows], [features[column] for column in columns], times)
 
 

@@ -2,6 +2,15 @@
 
 from twothirds.models.cached import CachedOracle, reserved_at_once, take_over_probe
 from twothirds.models.keys import QuestionKeys, stored_key
+from twothirds.models.labelling import (
+    LABELS_AT_ONCE,
+    Elicited,
+    LabelBatch,
+    Votes,
+    batches_of,
+    collect_answers,
+    collect_votes,
+)
 from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import (
     LATENCIES,
@@ -53,15 +62,3 @@ from twothirds.models.oracle import (
 )
 from twothirds.models.prices import MAX_PRICE_USD, parse_price, read_prices
 from twothirds.models.sentences import sentence_closeness
-from twothirds.models.voting import (
-    Ballot,
-    Computed,
-    Elicited,
-    Labelled,
-    Panel,
-    Poll,
-    SheetWriter,
-    computed_ballots,
-    mean_chances,
-    stored_ballots,
-)

@@ -18,7 +18,6 @@ from twothirds.models.keys import QuestionKeys
 from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import (
     UNUSABLE,
-    USABLE,
     Answer,
     AnswersPending,
     AsksAnew,
@@ -33,6 +32,7 @@ from twothirds.models.oracle import (
     ProbesServer,
     Question,
     TellsRequests,
+    Verdict,
 )
 from twothirds.models.stopping import stopping
 
@@ -512,17 +512,17 @@ class CachedOracle:
                 hits[found.kind] = count + 1, worth + found.answer.get("cost", 0)
         self.ledger.count_stored(str(self.identity), hits, answers)
 
-    def stored_verdicts(self, keys: Sequence[str]) -> list[str | None]:
-        """The verdicts that are stored, in the order of the keys, counted as used; None where `ask` is needed, as for
-        all that are of no use.
+    def stored_votes(self, keys: Sequence[str]) -> list[dict[str, Any] | None]:
+        """Votes of yes and no as they are stored, in the order of the keys, counted as used; None where `ask` is
+        needed, as for all that are of no use.
 
         Of a run that is resumed most answers are known: this makes no object for any of them."""
         found = self.ledger.store.requests.lookup(keys)
-        usable = {key: stored for key, stored in found.items() if _verdict(stored) in USABLE}
-        verdicts = [usable[key].answer["verdict"] if key in usable else None for key in keys]
+        usable = {key: stored for key, stored in found.items() if _verdict(stored) in (Verdict.YES, Verdict.NO)}
+        votes = [usable[key].answer if key in usable else None for key in keys]
         if usable:
-            self._count_stored(usable.values(), len(keys) - verdicts.count(None))
-        return verdicts
+            self._count_stored(usable.values(), len(keys) - votes.count(None))
+        return votes
 
     def note_computed(self, labels: int) -> None:
         """Count labels that an oracle which computes them was asked for past this one."""

@@ -5,7 +5,7 @@ no traceback."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from prefect import task
@@ -19,19 +19,20 @@ from twothirds.models import (
     Compare,
     Connects,
     Elicited,
-    Feature,
-    Labelled,
+    LabelBatch,
     Oracle,
     OracleError,
     OracleUnavailable,
-    Panel,
     ProbesServer,
     Same,
+    Votes,
+    collect_answers,
+    collect_votes,
     in_usd,
 )
 from twothirds.models.people import MixedCrowd
 from twothirds.reports.run import RunError
-from twothirds.sources import DatasetError, Example, Quarantined
+from twothirds.sources import DatasetError, Quarantined
 from twothirds.store import StoreError, StoreFull
 
 NAME_CHARS = 80  # of the name of a task run
@@ -74,8 +75,8 @@ def _elicit_run_name() -> str:
 
 
 @task(name="elicit", task_run_name=_elicit_run_name, cache_policy=NO_CACHE, persist_result=False)
-def elicit(panel: Panel, questions: list[Compare] | list[Same]) -> Elicited:
-    elicited = panel.compare(questions)
+def elicit(oracle: Oracle, questions: list[Compare] | list[Same]) -> Elicited:
+    elicited = collect_answers(oracle, questions)
     answered = [answer for answer in elicited.answers if answer is not None]
     stored, named = sum(answer.cached for answer in answered), sum(len(answer.features) for answer in answered)
     log(f"{len(answered)} of {len(questions)} answered ({stored} from the store), {named} features named")
@@ -99,41 +100,31 @@ def probed(oracle: Oracle) -> None:
 
 
 def _label_run_name() -> str:
-    names = ", ".join(feature.name for feature in task_run.parameters["features"])
+    names = ", ".join(feature.name for feature in task_run.parameters["batch"].features)
     return f"label {names}"[:NAME_CHARS]
 
 
 @task(name="label", task_run_name=_label_run_name, cache_policy=NO_CACHE, persist_result=False)
-def label(panel: Panel, features: list[Feature]) -> Labelled:
-    labelled = panel.label(features)
-    votes = sum(int(ballot.cast.sum()) for ballot in labelled.ballots)
-    unusable = sum(int(ballot.abstained.sum()) for ballot in labelled.ballots)
-    log(f"{votes:,} votes on {len(panel.examples):,} examples, of which {unusable:,} unusable")
-    stopped_by(labelled.stopped)
-    return labelled
-
-
-class ExampleBatch(Protocol):
-    examples: Sequence[Example]
-    features: Sequence[Feature]
+def label(oracle: Oracle, batch: LabelBatch) -> Votes:
+    votes = collect_votes(oracle, batch)
+    cast, unusable = int(votes.cast.sum()), int(votes.abstained.sum())
+    log(f"{cast:,} votes on {len(batch.examples):,} examples, of which {unusable:,} unusable")
+    stopped_by(votes.stopped)
+    return votes
 
 
 class CountedBatch(Protocol):
     """What came of a batch."""
 
-    paid_calls: int
-    cached_calls: int
-    cost: int
-    left_out: list[Quarantined]
-    stopped: OracleError | None
+    votes: Votes
+    skipped: list[Quarantined]
 
 
-Batch = TypeVar("Batch", bound=ExampleBatch)
-Marks = TypeVar("Marks", bound=CountedBatch)
+Counted = TypeVar("Counted", bound=CountedBatch)
 
 
 def _batch_run_name() -> str:
-    batch: ExampleBatch = task_run.parameters["batch"]
+    batch: LabelBatch = task_run.parameters["batch"]
     return f"label batch of {len(batch.examples)} examples, {len(batch.features)} features"
 
 
@@ -154,11 +145,12 @@ def _is_transient(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
     retry_delay_seconds=[5, 30],
     retry_condition_fn=_is_transient,
 )
-def label_batch(labeller: Callable[[Batch], Marks], batch: Batch) -> Marks:
+def label_batch(labeller: Callable[[LabelBatch], Counted], batch: LabelBatch) -> Counted:
     without_tracebacks()  # in this process, which may be a worker of a cluster
     found = labeller(batch)
-    log(f"{found.paid_calls:,} labels asked, {found.cached_calls:,} from the store, {in_usd(found.cost)}")
-    for left in found.left_out:
+    votes = found.votes
+    log(f"{votes.asked:,} labels asked, {votes.stored:,} from the store, {in_usd(votes.cost)}")
+    for left in found.skipped:
         log(f"skipped {left.id}: {left.reason}")
-    stopped_by(found.stopped)
+    stopped_by(votes.stopped)
     return found

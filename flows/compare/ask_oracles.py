@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import NAMESPACE_URL, uuid5
@@ -14,6 +14,7 @@ from twothirds.flows.compare.preparation import ComparedOracle, PreparedComparis
 from twothirds.flows.discover.findings import StopReason
 from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.outcome import Outcome
+from twothirds.flows.discover.remaining import LabelTask
 from twothirds.flows.progress import recorded_run, run_ledger
 from twothirds.models import (
     MICRO,
@@ -23,28 +24,36 @@ from twothirds.models import (
     Compare,
     Elicited,
     Feature,
-    Labelled,
+    LabelBatch,
+    Money,
     Oracle,
     OracleError,
     OracleUnavailable,
-    Panel,
-    Poll,
-    SheetWriter,
+    Votes,
+    batches_of,
     unlike,
 )
 from twothirds.models.people import RecordedVotes
 from twothirds.reports.compare import Discovered, Named, Rater
 
 SHOW_SECONDS = 0.2  # between two counts of votes
-QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
 
-CompareTask = Callable[[Panel, list[Compare]], Elicited]
-LabelTask = Callable[[Panel, list[Feature]], Labelled]
+CompareTask = Callable[[Oracle, list[Compare]], Elicited]
 
 
-def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
-    """By the panel's own rule: a poll asks every vote, a panel only what decides."""
-    return panel.label(features)
+@dataclass
+class Polled:
+    """All votes of an oracle, and what all of its answers have cost, those from the store included."""
+
+    votes: Votes
+    answers: int = 0
+    cost: Money = 0
+    seconds: float = 0.0
+
+    def count(self, answer: Answer) -> None:
+        self.answers += 1
+        self.cost += answer.cost
+        self.seconds += answer.seconds
 
 
 @dataclass
@@ -92,10 +101,10 @@ class Asking:
     def rater(self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None) -> Rater:
         prepared, paid = self.prepared, 0
         if isinstance(asked.oracle, RecordedVotes):  # stored already, and nothing is spent now
-            compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
+            compared, polled = self._compared(asked.oracle, asked), self._polled(asked.oracle, asked, features)
         else:
             with self._recording(asked) as recorded:
-                compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
+                compared, polled = self._compared(recorded, asked), self._polled(recorded, asked, features)
             paid = recorded.ledger.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
         if warning := unlike(asked.oracle, prepared.examples).warning:
@@ -104,12 +113,12 @@ class Asking:
             asked.name,
             asked.people,
             asked.oracle.identity.to_json(),
-            writer.sheet(),
+            polled.votes.sheet,
             wanted=len(features) * places * asked.votes,
-            answers=writer.answers,
-            usd=writer.cost / MICRO,
+            answers=polled.answers,
+            usd=polled.cost / MICRO,
             paid_usd=paid / MICRO,
-            seconds=writer.seconds,
+            seconds=polled.seconds,
             stopped=str(self.stopped.get(asked.name, "")),
             lost=self._is_lost(asked),
             compared=compared,
@@ -145,34 +154,35 @@ class Asking:
             run.status = "waiting" if self.pending else reason
 
     def _compared(self, oracle: Oracle, asked: ComparedOracle) -> tuple[Named, ...]:
-        examples = self.prepared.examples
         if not self.prepared.questions:
             return ()
-        elicited = self.compare(Panel(oracle, examples, 1), self.prepared.questions)
+        elicited = self.compare(oracle, self.prepared.questions)
         self._note(asked, elicited.stopped)
         return tuple(map(_named, elicited.answers))
 
-    def _labelled(self, oracle: Oracle, asked: ComparedOracle, features: tuple[Feature, ...]) -> SheetWriter:
+    def _polled(self, oracle: Oracle, asked: ComparedOracle, features: tuple[Feature, ...]) -> Polled:
         prepared = self.prepared
-        writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
-        rows = prepared.people_rows if asked.people else range(len(prepared.examples))
+        rows = prepared.people_rows if asked.people else list(range(len(prepared.examples)))
+        examples = [prepared.examples[row] for row in rows]
+        polled = Polled(Votes.empty(features, len(prepared.examples), asked.votes))
         total, shown_at = len(features) * len(rows) * asked.votes, time.monotonic()
 
-        def write(answer: Answer) -> None:
+        def count(answer: Answer) -> None:
             nonlocal shown_at
-            writer.write(answer)
+            polled.count(answer)
             if time.monotonic() - shown_at > SHOW_SECONDS:
                 shown_at = time.monotonic()
-                prepared.display.update(writer.answers, asked.name)
+                prepared.display.update(polled.answers, asked.name)
 
-        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, write)
         with prepared.display.counting(total, "votes"):
-            for batch in batches_of(features, len(rows), asked.votes):
-                labelled = self.label(poll, batch)
-                self._note(asked, labelled.stopped)
-                if labelled.stopped is not None and not isinstance(labelled.stopped, AnswersPending):
+            for part in batches_of(examples, len(features), asked.votes):
+                batch = LabelBatch(examples[part], features, asked.votes, every=True, wanted=False, on_answer=count)
+                votes = self.label(oracle, batch)
+                polled.votes.add(votes, rows[part])
+                self._note(asked, votes.stopped)
+                if votes.stopped is not None and not isinstance(votes.stopped, AnswersPending):
                     break
-        return writer
+        return polled
 
     def _is_lost(self, asked: ComparedOracle) -> bool:
         return isinstance(self.stopped.get(asked.name), OracleUnavailable)
@@ -190,12 +200,6 @@ def waits_for(pending: list[AnswersPending]) -> AnswersPending:
     return AnswersPending(str(pending[-1]), items=items)
 
 
-def batches_of(features: tuple[Feature, ...], examples: int, votes: int) -> Iterable[list[Feature]]:
-    """Features that are labelled together."""
-    size = max(1, QUESTIONS_AT_ONCE // max(1, examples * votes))
-    return (list(features[start : start + size]) for start in range(0, len(features), size))
-
-
 def _named(answer: Answer | None) -> Named:
     if answer is None:
         return Named("missing")
@@ -205,7 +209,7 @@ def _named(answer: Answer | None) -> Named:
 def _discovered(outcome: Outcome) -> Discovered:
     progress = outcome.progress
     answers = [answer for _, answer in progress.asked]
-    answers += [answer for finding in progress.findings for answer in finding.ballot.answers]
+    answers += [answer for finding in progress.findings for answer in finding.votes]
     labels = [finding.labels for finding in progress.findings]
     return Discovered(
         tuple(finding.feature.name for finding in progress.findings),

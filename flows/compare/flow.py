@@ -12,18 +12,19 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from twothirds.flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_label, waits_for
+from twothirds.flows.compare.ask_oracles import Asking, CompareTask, waits_for
 from twothirds.flows.compare.preparation import PreparedComparison, prepare_comparison
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.findings import StopReason
 from twothirds.flows.discover.preparation import as_rows
+from twothirds.flows.discover.remaining import LabelTask
 from twothirds.flows.oracle_specs import OracleSpec
 from twothirds.flows.prefect_api.endings import BUDGET
 from twothirds.flows.prefect_api.history import History
 from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.settings import micro_of, served_at
-from twothirds.models import AnswersPending, OracleLost, Panel, connect, in_usd
+from twothirds.models import AnswersPending, OracleLost, collect_answers, collect_votes, connect, in_usd
 from twothirds.reports.compare import (
     OracleComparison,
     Study,
@@ -88,7 +89,11 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
 
 
 def run_comparison(
-    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = Panel.compare, label: LabelTask = plain_label
+    prepared: PreparedComparison,
+    *,
+    run_id: str,
+    compare: CompareTask = collect_answers,
+    label: LabelTask = collect_votes,
 ) -> OracleComparison:
     """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     for oracle in prepared.built:

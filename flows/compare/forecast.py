@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from twothirds.flows.compare.ask_oracles import batches_of
 from twothirds.flows.compare.preparation import PreparedComparison, people_of
 from twothirds.flows.discover.forecast import price_of
 from twothirds.flows.estimate import Asked, Chances, Estimate, Measuring, Pricing, draw, made_up_features, unanswered_by
@@ -33,10 +32,9 @@ def _of_oracle(prepared: PreparedComparison, index: int) -> Estimate:
     def plan(chances: Chances) -> Iterator[Asked]:
         yield Asked(prepared.questions)
         features = prepared.features or tuple(made_up_features(chances.named(settings.queries)))
-        for batch in batches_of(features, len(prepared.examples), votes):
-            cells = ((feature, example) for example in sample for feature in batch)
-            labels = [Label(feature, example, voter) for feature, example in cells for voter in range(votes)]
-            yield Asked(labels, len(rows) / len(sample))
+        cells = ((feature, example) for example in sample for feature in features)
+        labels = [Label(feature, example, voter) for feature, example in cells for voter in range(votes)]
+        yield Asked(labels, len(rows) / len(sample))
 
     pricing = Pricing(oracle, Measuring(prepared.examples), unanswered_by(oracle, prepared.store))
     discovers = settings.own_discovery or (prepared.features is None and index == 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -17,7 +16,6 @@ from twothirds.discovery import (
 from twothirds.models import (
     Answer,
     AnswersPending,
-    Ballot,
     BudgetExhausted,
     Feature,
     Halted,
@@ -55,9 +53,11 @@ class EarlierTwin:
 
 @dataclass
 class KnownFeature:
-    """A feature that was given, and the votes on every example; `by` a person after so many questions."""
+    """A feature that was given, with its labels and the votes on them; `by` a person after so many questions."""
 
-    ballot: Ballot
+    feature: Feature
+    labels: Labels
+    votes: list[Answer]
     by: str = ""
     after: int = 0
     dropped: str = ""
@@ -70,26 +70,19 @@ class KnownFeature:
     checks: ClassVar[tuple[Answer, ...]] = ()
 
     @property
-    def feature(self) -> Feature:
-        return self.ballot.feature
-
-    @property
-    def labels(self) -> Labels:
-        return self.ballot.labels
-
-    @property
     def cost(self) -> Money:
-        return sum(vote.own_cost for vote in self.ballot.answers)
+        return sum(vote.own_cost for vote in self.votes)
 
 
 @dataclass
 class Finding:
-    """A feature, the question that brought it out, and the votes on every example."""
+    """A feature, the question that brought it out, its labels and the votes on them."""
 
     feature: Feature
     comparison: Comparison
     answer: Answer
-    ballot: Ballot
+    labels: Labels
+    votes: list[Answer]
     twin: EarlierTwin | None = None
     dropped: str = ""  # why it was not labelled in full: it was vetoed, or repeats another one; empty if it was
     checks: list[Answer] = field(default_factory=list)  # whether it means what another feature means
@@ -97,14 +90,9 @@ class Finding:
 
     by: ClassVar[str] = ""  # no person gave it
 
-    @cached_property
-    def labels(self) -> Labels:
-        """The ballot is complete."""
-        return self.ballot.labels
-
     @property
     def cost(self) -> Money:
-        votes = (*self.ballot.answers, *self.checks)
+        votes = (*self.votes, *self.checks)
         return self.answer.cost_of(self.feature) + sum(vote.own_cost for vote in votes)
 
     @property

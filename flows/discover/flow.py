@@ -21,7 +21,7 @@ from twothirds.flows.discover.live.steering import Steering, WatchedRemaining
 from twothirds.flows.discover.loop import Limits
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import Prepared, prepare
-from twothirds.flows.discover.remaining import LabelTask, PredictedRemaining, label_rest, predict_remaining
+from twothirds.flows.discover.remaining import LabelTask, PredictedRemaining, label_remaining, predict_remaining
 from twothirds.flows.discover.same_questions import SameQuestions
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.estimate import agreed_in_python
@@ -35,14 +35,15 @@ from twothirds.flows.reviewing.suspension import suspend, wait_for_people
 from twothirds.flows.settings import micro_of, served_at, shows_settings
 from twothirds.models import (
     AnswersPending,
-    Ballot,
     Compare,
     Elicited,
     Feature,
-    Labelled,
+    LabelBatch,
     Money,
     Oracle,
-    Panel,
+    Votes,
+    collect_answers,
+    collect_votes,
     connect,
     in_usd,
     sentence_closeness,
@@ -55,7 +56,7 @@ from twothirds.reports.run import LIVE, LiveRun, RunSummary, locked, without_pat
 from twothirds.studio.web import plural
 from twothirds.tasks import ProgressArtifact, elicit, label, publish
 
-CompareTask = Callable[[Panel, list[Any]], Elicited]
+CompareTask = Callable[[Oracle, list[Any]], Elicited]
 
 
 @flow(name="discover", flow_run_name=run_name, persist_result=False)
@@ -157,8 +158,8 @@ def run_discovery(
     prepared: Prepared,
     *,
     run_id: str,
-    compare: CompareTask = Panel.compare,
-    label: LabelTask = Panel.label,
+    compare: CompareTask = collect_answers,
+    label: LabelTask = collect_votes,
     on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
 ) -> Outcome:
     """The whole discovery as plain Python; the flow passes tasks, tests and benchmarks nothing."""
@@ -230,7 +231,7 @@ def run_discovery(
             if progress.notice:
                 display.say(progress.notice)
             watched = WatchedRemaining(len(prepared.remaining), steering, loop, live, lambda: ledger.cost)
-            ballots, predicted = _label_others(prepared, asked, progress, label, first, watched)
+            remaining, predicted = _label_others(prepared, asked, progress, label, first, watched)
             if progress.stopped is StopReason.BUDGET and not progress.message:
                 progress.message = planned
             if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
@@ -245,7 +246,7 @@ def run_discovery(
                 run_id=run_id,
                 seconds=round(time.monotonic() - started, 1),
                 finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
-                remaining=ballots,
+                remaining=remaining,
                 in_all=store.costs.totals_of_scope(prepared.scope),
                 warnings=warnings,
                 target=prepared.target,
@@ -253,7 +254,7 @@ def run_discovery(
                 known=prepared.known,
                 cheap=first,
                 steered=steering.applied,
-                unlabelled=labels_left.lacking(progress, ballots, predicted=predicted is not None),
+                unlabelled=labels_left.lacking(progress, remaining, predicted=predicted is not None),
             )
             outcome.write(prepared.folder)
             steering.settle()
@@ -270,29 +271,29 @@ def _label_others(
     label: LabelTask,
     first: Oracle | None,
     watched: WatchedRemaining,
-) -> tuple[list[Ballot], PredictedRemaining | None]:
+) -> tuple[Votes | None, PredictedRemaining | None]:
     """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
     if progress.stopped is StopReason.STOPPED or not prepared.remaining:
-        return [], None
+        return None, None
     if prepared.settings.agree is not None:
         with watched:
             return predict_remaining(prepared, oracle, progress, label, first, watched)
     if prepared.settings.label_rest:
         with watched:
-            return label_rest(prepared, oracle, progress, label, watched), None
-    return [], None
+            return label_remaining(prepared, oracle, progress, label, watched), None
+    return None, None
 
 
 def _shown(live: LiveLog, compare: CompareTask, label: LabelTask) -> tuple[CompareTask, LabelTask]:
     """The same, with what is asked shown before it is."""
 
-    def comparing(panel: Panel, questions: list[Any]) -> Elicited:
+    def comparing(oracle: Oracle, questions: list[Any]) -> Elicited:
         live.asking(questions)
-        return compare(panel, questions)
+        return compare(oracle, questions)
 
-    def labelling(panel: Panel, features: list[Feature]) -> Labelled:
-        live.labelling(features)
-        return label(panel, features)
+    def labelling(oracle: Oracle, batch: LabelBatch) -> Votes:
+        live.labelling(batch.features)
+        return label(oracle, batch)
 
     return comparing, labelling
 
@@ -329,7 +330,6 @@ def _loop(
     affords: Callable[[list[Compare], list[Feature]], bool],
 ) -> SteeredLoop:
     settings = prepared.settings
-    panel = Panel(oracle, prepared.compared, settings.votes)
     limits = Limits(
         queries=prepared.profile.queries,
         target_g=settings.target_g,
@@ -344,10 +344,10 @@ def _loop(
         strategy=prepared.make_strategy(),
         examples=prepared.compared,
         limits=limits,
-        compare=partial(compare, panel),
-        label=partial(label, panel),
+        compare=partial(compare, oracle),
+        label=lambda features: label(oracle, LabelBatch(prepared.compared, features, settings.votes)),
         closeness=sentence_closeness(),
-        same=SameQuestions(partial(compare, panel)) if settings.ask_same else None,
+        same=SameQuestions(partial(compare, oracle)) if settings.ask_same else None,
         known=prepared.known_features,
         exclude=settings.excluded,
         affords=affords,

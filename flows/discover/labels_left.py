@@ -23,7 +23,7 @@ from twothirds.flows.estimate import (
     made_up_features,
     unanswered_by,
 )
-from twothirds.models import MICRO, Ballot, Compare, Feature, Money, Same
+from twothirds.models import MICRO, Compare, Feature, Label, Money, Same, Votes
 from twothirds.reports.run import Unlabelled
 from twothirds.sources import Example
 
@@ -62,19 +62,24 @@ class LabelsLeft:
             times = len(prepared.remaining) / len(sample)
             yield from labels.of_pool(sample, [*features, *new], times, expected_shares(prepared))
 
-    def lacking(self, progress: Progress, remaining: Sequence[Ballot], *, predicted: bool) -> Unlabelled | None:
-        """What was to be labelled and is not. `remaining` are the ballots of the examples that were not compared; where
+    def lacking(self, progress: Progress, remaining: Votes | None, *, predicted: bool) -> Unlabelled | None:
+        """What was to be labelled and is not. `remaining` are the votes on the examples that were not compared; where
         labels are `predicted`, these lack nothing."""
-        places = [place for place, finding in enumerate(progress.known) if not finding.dropped]
-        features = [progress.known[place].feature for place in places]
-        cast = np.array([progress.known[place].ballot.cast > 0 for place in places])
-        examples = [*self.prepared.compared]
-        if self.prepared.labelled > len(examples) and not predicted and places:
+        wanted = [finding for finding in progress.known if not finding.dropped]
+        features, examples = [finding.feature for finding in wanted], [*self.prepared.compared]
+        row_of = {example.id: row for row, example in enumerate(examples)}
+        cast = np.zeros((len(wanted), len(examples)), np.bool_)
+        for place, finding in enumerate(wanted):
+            voted = (vote.question for vote in finding.votes if isinstance(vote.question, Label))
+            cast[place, [row_of[label.example.id] for label in voted]] = True
+        if self.prepared.labelled > len(examples) and not predicted and wanted:
             examples += self.prepared.remaining
-            others = [remaining[place].cast > 0 for place in places] if remaining else []
-            empty = np.zeros((len(places), len(self.prepared.remaining)), np.bool_)
-            cast = np.hstack([cast, np.array(others) if others else empty])
-        if not places or cast.all():
+            others = np.zeros((len(wanted), len(self.prepared.remaining)), np.bool_)
+            if remaining is not None:
+                of = dict(zip(remaining.features, remaining.cast > 0, strict=True))
+                others = np.array([of.get(feature, none) for feature, none in zip(features, others, strict=True)])
+            cast = np.hstack([cast, others])
+        if not wanted or cast.all():
             return None
         rows = np.flatnonzero(~cast.all(axis=0)).tolist()
         none = int((~cast.any(axis=0)).sum())

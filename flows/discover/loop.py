@@ -27,14 +27,13 @@ from twothirds.flows.discover.findings import EarlierTwin, Finding, KnownFeature
 from twothirds.flows.discover.same_questions import SameQuestions
 from twothirds.models import (
     Answer,
-    Ballot,
     Compare,
     Elicited,
     Feature,
-    Labelled,
     OracleError,
     OracleUnavailable,
     Verdict,
+    Votes,
     exemplars_of,
 )
 from twothirds.sources import Example
@@ -59,7 +58,7 @@ class Limits:
 class NewLabels:
     """Of features that are labelled together."""
 
-    ballots: list[Ballot]
+    votes: Votes
     repeats: dict[int, Described]  # by place: the feature that means the same
     stopped: OracleError | None
 
@@ -71,7 +70,7 @@ class Loop:
         examples: Sequence[Example],
         limits: Limits,
         compare: Callable[[list[Compare]], Elicited],
-        label: Callable[[list[Feature]], Labelled],
+        label: Callable[[list[Feature]], Votes],
         closeness: Closeness | None = None,
         same: SameQuestions | None = None,
         *,
@@ -143,16 +142,14 @@ class Loop:
         """Label the features that are given: the first question is about what they leave open."""
         if not self._known_features:
             return
-        labelled = self._label(self._known_features)
-        if isinstance(labelled.stopped, OracleUnavailable) and not any(
-            ballot.cast.any() for ballot in labelled.ballots
-        ):
-            raise labelled.stopped
-        self.progress.stop(labelled.stopped)
-        for ballot in labelled.ballots:
-            self.progress.known_features.append(KnownFeature(ballot))
-            self._remember(ballot)
-            self._strategy.know(ballot.feature.name, ballot.labels)
+        votes = self._label(self._known_features)
+        if isinstance(votes.stopped, OracleUnavailable) and not votes.cast.any():
+            raise votes.stopped
+        self.progress.stop(votes.stopped)
+        for feature, labels in zip(votes.features, votes.labels, strict=True):
+            self.progress.known_features.append(KnownFeature(feature, labels, votes.answers_on(feature)))
+            self._remember(self.progress.known_features[-1])
+            self._strategy.know(feature.name, labels)
         self.progress.g_known = self._g()
         self.progress.unresolved = self._strategy.unresolved
 
@@ -200,20 +197,21 @@ class Loop:
 
     def _labelled(self, new: list[Feature]) -> NewLabels:
         if not new:
-            return NewLabels([], {}, None)
-        labelled = self._label(new)
-        if labelled.stopped is not None:
-            return NewLabels(labelled.ballots, {}, labelled.stopped)
-        return NewLabels(labelled.ballots, *self._same(labelled.ballots))
+            return NewLabels(Votes.empty((), len(self._examples), 1), {}, None)
+        votes = self._label(new)
+        if votes.stopped is not None:
+            return NewLabels(votes, {}, votes.stopped)
+        repeats, stopped = self._same(votes)
+        return NewLabels(votes, repeats, stopped)
 
-    def _same(self, ballots: list[Ballot]) -> tuple[dict[int, Described], OracleError | None]:
-        if self._duplicates is None or self._same_questions is None or not ballots:
+    def _same(self, votes: Votes) -> tuple[dict[int, Described], OracleError | None]:
+        if self._duplicates is None or self._same_questions is None:
             return {}, None
-        new = [(_described(ballot.feature), ballot.labels) for ballot in ballots]
+        new = [(_described(feature), labels) for feature, labels in zip(votes.features, votes.labels, strict=True)]
         return self._duplicates.among(new, self._in_full, self.progress.contradictions), self._same_questions.stopped
 
-    def _remember(self, ballot: Ballot) -> None:
-        self._in_full.append((_described(ballot.feature), ballot.labels))
+    def _remember(self, known: KnownFeature | Finding) -> None:
+        self._in_full.append((_described(known.feature), known.labels))
 
     def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
         """`waiting` are names that are not labelled yet."""
@@ -267,7 +265,7 @@ class Loop:
                 new.append(finding := self._finding(comparison, answer, feature, labelled))
                 progress.findings.append(new[-1])
                 if not new[-1].repeats:
-                    self._remember(new[-1].ballot)
+                    self._remember(new[-1])
             learned = self._earlier(finding) or finding
             named[learned.feature.name] = learned
         self._tell_strategy(comparison, named)
@@ -295,16 +293,16 @@ class Loop:
         return g(np.stack([finding.labels for finding in self.progress.known]), len(self._examples))
 
     def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: NewLabels) -> Finding:
-        same = (place for place, ballot in enumerate(labelled.ballots) if same_name(ballot.feature.name, feature.name))
-        place = next(same)
-        ballot = labelled.ballots[place]
+        votes = labelled.votes
+        place = next(place for place, asked in enumerate(votes.features) if same_name(asked.name, feature.name))
+        asked, its_labels = votes.features[place], votes.labels[place]
         names = [finding.feature.name for finding in self.progress.known]
         labels = [finding.labels for finding in self.progress.known]
-        checks = self._same_questions.answers.pop(ballot.feature, []) if self._same_questions else []
-        finding = Finding(ballot.feature, comparison, answer, ballot, checks=checks)
+        checks = self._same_questions.answers.pop(asked, []) if self._same_questions else []
+        finding = Finding(asked, comparison, answer, its_labels, votes.answers_on(asked), checks=checks)
         if (repeated := labelled.repeats.get(place)) is not None:
             finding.twin, finding.repeats = EarlierTwin("same", repeated.name), True
-        elif twin := find_twin(feature.name, ballot.labels, names, labels, self._closeness):
+        elif twin := find_twin(feature.name, its_labels, names, labels, self._closeness):
             other = self.progress.known[twin.other].feature
             denied = self._duplicates and self._duplicates.denied(_described(feature), _described(other))
             if not (twin.kind == "same" and denied):

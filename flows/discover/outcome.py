@@ -34,13 +34,14 @@ from twothirds.models import (
     MICRO,
     Answer,
     AnswersUnusable,
-    Ballot,
     CachedOracle,
     Compare,
+    Feature,
     Label,
     Money,
     RunLedger,
     Same,
+    Votes,
 )
 from twothirds.models.people import PeopleAsked, RecordedCrowd
 from twothirds.reports.run import (
@@ -82,7 +83,7 @@ class Outcome:
     run_id: str
     seconds: float  # that the run took, waiting included
     finished_at: str
-    remaining: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
+    remaining: Votes | None = None  # on the features that are labelled in full, of the examples that were not compared
     in_all: Totals | None = None  # what all calls of this run have paid together
     warnings: Sequence[str] = ()  # that the reader of the results must know
     target: DiscoveryTarget | None = None
@@ -130,10 +131,9 @@ class Outcome:
 
     def _costs(self) -> list[int]:
         """Of each feature, the labels of the examples that were not compared included."""
-        remaining = [sum(vote.own_cost for vote in ballot.answers) for ballot in self.remaining]
         return [
-            finding.cost + (remaining[order] if order < len(remaining) else 0)
-            for order, finding in enumerate(self.progress.known)
+            finding.cost + sum(vote.own_cost for vote in _remaining_votes(self.remaining, finding.feature))
+            for finding in self.progress.known
         ]
 
     def labels(self) -> dict[str, Labels]:
@@ -255,8 +255,9 @@ class Outcome:
         )
 
     def _known_part(self) -> KnownFeatures:
-        features, remaining = self.progress.known_features, self.remaining[: len(self.progress.known_features)]
-        votes = [answer for ballot in (*(known.ballot for known in features), *remaining) for answer in ballot.answers]
+        features = self.progress.known_features
+        votes = [answer for known in features for answer in known.votes]
+        votes += [answer for known in features for answer in _remaining_votes(self.remaining, known.feature)]
         asked = [answer for answer in votes if answer.note != KNOWN]
         return KnownFeatures(
             features=len(features),
@@ -312,12 +313,16 @@ class Outcome:
         """Of each feature for every example of the data set; unknown where it was not asked."""
         n = len(self.dataset.examples)
         not_compared = np.setdiff1d(np.arange(n), self.rows)
+        asked, remaining = dict[Feature, int](), np.zeros((0, n), np.int8)
+        if self.remaining is not None:
+            asked = {feature: place for place, feature in enumerate(self.remaining.features)}
+            remaining = self.remaining.labels
         everywhere = []
         for order, finding in enumerate(self.progress.known):
             labels = np.full(n, UNKNOWN, np.int8)
             labels[self.rows] = finding.labels
-            if order < len(self.remaining):
-                labels[not_compared] = self.remaining[order].labels
+            if (place := asked.get(finding.feature)) is not None:
+                labels[not_compared] = remaining[place]
             if self.predicted is not None:
                 chances, guessed = self.predicted.chances[:, order], self.predicted.labels[:, order]
                 labels[not_compared] = np.where(np.isnan(chances), labels[not_compared], guessed)
@@ -367,14 +372,18 @@ def _cell(answer: Answer) -> tuple[str, str]:
     return (question.feature.name, question.example.id) if isinstance(question, Label) else ("", "")
 
 
-def answers_in_order(progress: Progress, remaining: Sequence[Ballot]) -> Iterator[Answer]:
+def _remaining_votes(remaining: Votes | None, feature: Feature) -> list[Answer]:
+    return [] if remaining is None else remaining.answers_on(feature)
+
+
+def answers_in_order(progress: Progress, remaining: Votes | None) -> Iterator[Answer]:
     for _, answer in progress.asked:
         yield answer
     for finding in progress.known:
-        yield from sorted(finding.ballot.answers, key=_place)
+        yield from sorted(finding.votes, key=_place)
         yield from finding.checks
-    for ballot in remaining:
-        yield from sorted(ballot.answers, key=_place)
+    for feature in () if remaining is None else remaining.features:
+        yield from sorted(_remaining_votes(remaining, feature), key=_place)
 
 
 def answer_row(answer: Answer, order: Mapping[str, int], by_people: Callable[[Label], bool]) -> dict[str, Any]:

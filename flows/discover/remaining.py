@@ -4,7 +4,7 @@ that is certified."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,49 +15,46 @@ from numpy.typing import NDArray
 from twothirds.discovery import UNKNOWN
 from twothirds.flows.discover.findings import Progress
 from twothirds.flows.discover.preparation import Prepared
-from twothirds.flows.predicting import AskingStopped, Prediction, predict_labels
+from twothirds.flows.predicting import AskingStopped, CellLabels, Prediction, PredictionTerms, Put, predict_labels
 from twothirds.flows.progress import Display
 from twothirds.flows.settings import Environment
-from twothirds.models import Answer, Ballot, Feature, Labelled, Oracle, OracleUnavailable, Panel, mean_chances
-from twothirds.models.predicted import Cells, groups_of, leanings
+from twothirds.models import Answer, Feature, LabelBatch, Oracle, OracleUnavailable, Votes, batches_of
 from twothirds.sources import Example
 
-AT_ONCE = 8_192  # labels in one task: what is in flight is held in memory
-LabelTask = Callable[[Panel, list[Feature]], Labelled]
+LabelTask = Callable[[Oracle, LabelBatch], Votes]
 
 
-def label_rest(
+def features_of_remaining(prepared: Prepared, progress: Progress) -> list[Feature]:
+    """What is labelled in full: features that repeat others are not paid for beyond the examples that were compared."""
+    if not prepared.remaining:
+        return []
+    progress.drop_repeats()
+    return [] if progress.message else [finding.feature for finding in progress.known if not finding.dropped]
+
+
+def label_remaining(
     prepared: Prepared,
     oracle: Oracle,
     progress: Progress,
     label: LabelTask,
     on_answer: Callable[[Answer], None] = lambda _: None,
-) -> list[Ballot]:
-    """Put the features to the examples that were not compared: one ballot per feature, in their order.
-
-    If something ends it, which `progress.message` then says, the ballots hold what was answered until then."""
-    remaining, votes = prepared.remaining, prepared.settings.votes
-    if remaining:
-        progress.drop_repeats()
-    features = [finding.feature for finding in progress.known if not finding.dropped]
-    if not remaining or not features or progress.message:
-        return []
-    every = [
-        Ballot.empty(finding.feature, len(remaining)) for finding in progress.known
-    ]  # those that are not wanted stay empty
-    ballots = [ballot for ballot, finding in zip(every, progress.known, strict=True) if not finding.dropped]
-    step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
+) -> Votes | None:
+    """If something ends it, which `progress.message` then says, the votes are those that were given until then."""
+    remaining, count = prepared.remaining, prepared.settings.votes
+    features = features_of_remaining(prepared, progress)
+    if not features:
+        return None
+    votes = Votes.empty(features, len(remaining), count)
     with prepared.display.counting(len(remaining), "other examples labelled"):
-        for first in range(0, len(remaining), step):
-            examples = remaining[first : first + step]
-            count = _counting(prepared.display, first, len(examples), len(features), on_answer)
-            labelled = label(Panel(oracle, examples, votes, count), features)
-            for ballot, part in zip(ballots, labelled.ballots, strict=True):
-                ballot.join(first, part)
-            progress.stop(labelled.stopped)
-            if labelled.stopped is not None:
+        for rows in batches_of(remaining, len(features), count, least=oracle.width):
+            examples = remaining[rows]
+            heard = _counting(prepared.display, rows.start, len(examples), len(features), on_answer)
+            part = label(oracle, LabelBatch(examples, features, count, on_answer=heard))
+            votes.add(part, range(rows.start, rows.start + len(examples)))
+            progress.stop(part.stopped)
+            if part.stopped is not None:
                 break
-    return every
+    return votes
 
 
 def _counting(
@@ -93,106 +90,52 @@ def predict_remaining(
     label: LabelTask,
     first: Oracle | None = None,
     on_answer: Callable[[Answer], None] = lambda _: None,
-) -> tuple[list[Ballot], PredictedRemaining | None]:
-    """The ballots of what was asked, and what was predicted; None where something ended it first, which
+) -> tuple[Votes | None, PredictedRemaining | None]:
+    """The votes on what was asked, and what was predicted; None where something ended it first, which
     `progress.message` then says. What was compared is learned from; features that are dropped stay as they are.
     `first` is a cheaper oracle that answers everything first."""
-    ballots = [Ballot.empty(finding.feature, len(prepared.remaining)) for finding in progress.known]
-    if prepared.remaining:
-        progress.drop_repeats()
+    features, settings = features_of_remaining(prepared, progress), prepared.settings
+    if not features:
+        return None, None
+    examples, compared = (*prepared.compared, *prepared.remaining), len(prepared.compared)
+
+    def put_to(asked: Oracle, votes: int) -> Put:
+        def put(part: Sequence[Example], chosen: Sequence[Feature]) -> Callable[[], Votes]:
+            return partial(label, asked, LabelBatch(part, chosen, votes, on_answer=on_answer))
+
+        return put
+
+    asking = CellLabels(put_to(oracle, settings.votes), examples, features, settings.votes)
+    cheap = CellLabels(put_to(first, 1), examples, features, 1) if first is not None else None
     places = [place for place, finding in enumerate(progress.known) if not finding.dropped]
-    if not prepared.remaining or not places or progress.message:
-        return [], None
-    labelling = _RemainingLabels(prepared, oracle, [ballots[place] for place in places], label, on_answer)
     known = np.stack([progress.known[place].labels for place in places], axis=1)
+    number = prepared.store.runs.sampling_number(prepared.scope)
+    terms = PredictionTerms(settings, number, Environment.read().cache / "embeddings")
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
-            made = labelling.predict(known, first)
-        not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
-        for place, known_feature in enumerate(prepared.known):  # the first of the features
-            if place in places:
-                labelling.take_known(made, places.index(place), known_feature.labels[not_compared] != UNKNOWN)
+            made = predict_labels(asking, cheap, terms, known=known)
+        _take_known(prepared, places, asking, made)
     except (AskingStopped, OracleUnavailable) as stopped:
         progress.stop(stopped.error if isinstance(stopped, AskingStopped) else stopped)
-        return ballots, None
-    shape = (len(prepared.remaining), len(ballots))
+        return asking.votes.of(slice(compared, None)), None
+    shape = (len(prepared.remaining), len(progress.known))
     labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
-    labels[:, places], chances[:, places] = made.result.labels[len(known) :], made.result.chances[len(known) :]
-    summary = made.to_json(known=len(known)) | {"certificates": made.certificates()}
-    return ballots, PredictedRemaining([ballot.feature for ballot in ballots], labels, chances, summary)
+    labels[:, places], chances[:, places] = made.result.labels[compared:], made.result.chances[compared:]
+    summary = made.to_json(known=compared) | {"certificates": made.certificates()}
+    named = [finding.feature for finding in progress.known]
+    return asking.votes.of(slice(compared, None)), PredictedRemaining(named, labels, chances, summary)
 
 
-class _RemainingLabels:
-    """`ballots` are those of the features that are labelled, about the examples that were not compared."""
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        oracle: Oracle,
-        ballots: list[Ballot],
-        label: LabelTask,
-        on_answer: Callable[[Answer], None],
-    ) -> None:
-        self._settings, self._oracle, self._label, self._ballots = prepared.settings, oracle, label, ballots
-        self._features = [ballot.feature for ballot in ballots]
-        self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.remaining)
-        self._compared, self._on_answer = len(prepared.compared), on_answer
-        self._number = prepared.store.runs.sampling_number(prepared.scope)
-
-    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> Prediction:
-        return predict_labels(
-            self._examples,
-            self._features,
-            self._settings,
-            self._number,
-            Environment.read().cache / "embeddings",
-            self._ask,
-            partial(self._first_answers, first) if first is not None else None,
-            known=known,
-        )
-
-    def _first_answers(self, first: Oracle) -> NDArray[np.float32]:
-        cells = np.ones((len(self._examples), len(self._features)), np.bool_)
-        answers = np.zeros(cells.shape, np.float32)
-
-        def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
-            labels = np.stack([ballot.labels for ballot in ballots], axis=1)
-            examples = [self._examples[row] for row in rows]
-            answers[np.ix_(rows, columns)] = leanings(labels, mean_chances(ballots, examples))
-
-        self._put(first, 1, cells, take)
-        return answers
-
-    def _ask(self, cells: Cells) -> NDArray[np.int8]:
-        labels = np.full(cells.shape, UNKNOWN, np.int8)
-
-        def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
-            for column, part in zip(columns.tolist(), ballots, strict=True):
-                self._ballots[column].add(rows - self._compared, part)
-                labels[rows, column] = part.labels
-
-        self._put(self._oracle, self._settings.votes, cells, take)
-        return labels
-
-    def take_known(self, made: Prediction, column: int, known: NDArray[np.bool_]) -> None:
-        """A label that was given with the feature needs no prediction, and is not left out."""
-        result, cells = made.result, np.zeros_like(made.result.asked)
-        cells[self._compared :, column] = known & ~result.asked[self._compared :, column]
-        if cells.any():
-            result.labels[cells] = self._ask(cells)[cells]
-            result.chances[cells], result.asked[cells] = np.nan, True
-
-    def _put(
-        self,
-        oracle: Oracle,
-        votes: int,
-        cells: Cells,
-        take: Callable[[NDArray[np.intp], NDArray[np.intp], list[Ballot]], None],
-    ) -> None:
-        """Put cells to an oracle, those with the same features together. Raises AskingStopped after what came."""
-        for rows, columns in groups_of(cells, AT_ONCE // votes):
-            panel = Panel(oracle, [self._examples[row] for row in rows], votes, self._on_answer)
-            labelled = self._label(panel, [self._features[column] for column in columns])
-            take(rows, columns, list(labelled.ballots))
-            if labelled.stopped is not None:
-                raise AskingStopped(labelled.stopped)
+def _take_known(prepared: Prepared, places: list[int], asking: CellLabels, made: Prediction) -> None:
+    """A label that was given with a feature needs no prediction, and is not left out. The features that were given are
+    the first ones."""
+    compared, result = len(prepared.compared), made.result
+    not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
+    for place, feature in enumerate(prepared.known):
+        if place in places:
+            column, cells = places.index(place), np.zeros_like(result.asked)
+            known = feature.labels[not_compared] != UNKNOWN
+            cells[compared:, column] = known & ~result.asked[compared:, column]
+            if cells.any():
+                result.labels[cells] = asking.ask(cells)[cells]
+                result.chances[cells], result.asked[cells] = np.nan, True

@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from twothirds.discovery import UNKNOWN, Labels
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
 from twothirds.flows.oracles import build_oracle
 from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import Environment, open_store
 from twothirds.models import (
-    Answer,
-    Ballot,
     CachedOracle,
-    Computed,
-    ComputesLabels,
     ExampleChanged,
-    Feature,
-    Labelled,
+    LabelBatch,
     LoadsModel,
     Money,
     Oracle,
     OracleError,
     OracleUnavailable,
-    Panel,
     RunLedger,
     ServerAway,
     Unlike,
-    Verdict,
-    computed_ballots,
+    Votes,
+    collect_votes,
     connect,
-    mean_chances,
-    stored_ballots,
     take_over_probe,
     unlike,
 )
-from twothirds.reports.run import LABEL, UnusableCounts
 from twothirds.sources import (
     Dataset,
     DatasetError,
@@ -59,66 +49,26 @@ from twothirds.store import Store, StoreError
 LOOKED_AT_AHEAD = 64  # examples at a time
 
 
-class Batch:
-    """Examples, and the features that each of them is asked about. A plain object: Prefect looks into anything else."""
+@dataclass
+class LabelledBatch:
+    """What came of a batch: votes on its features for all of its examples, none on those that were skipped."""
 
-    def __init__(self, examples: Sequence[Example], features: Sequence[Feature]) -> None:
-        self.examples = list(examples)
-        self.features = list(features)
-
-
-class BatchLabels:
-    """What came of a batch: labels as examples × features, of which examples any is decided, and who was left out."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.labels: Labels = np.full((len(batch.examples), len(batch.features)), UNKNOWN, np.int8)
-        self.known: NDArray[np.bool_] = np.zeros(len(batch.examples), np.bool_)
-        self.chances: NDArray[np.float64] = np.full(self.labels.shape, np.nan)  # of yes, where answers tell one
-        self.left_out: list[Quarantined] = []
-        self.stopped: OracleError | None = None
-        self.paid_calls = 0
-        self.cached_calls = 0
-        self.cost: Money = 0
-        self.unusable = UnusableCounts()
-        self.unlike = Unlike()
-
-    def count(self, answer: Answer, by: str) -> None:
-        self.unusable.count(by, LABEL, answer.verdict.value, answer.note)
-        if answer.cached:
-            self.cached_calls += 1
-        else:
-            self.paid_calls += 1
-            self.cost += answer.cost
-
-    def count_known(self, labels: int) -> None:
-        """Answers from the store that are of use."""
-        self.unusable.labels += labels
-        self.cached_calls += labels
-
-    def count_computed(self, computed: Computed, why_not: Sequence[str], by: str) -> None:
-        for ballot, refused, note in zip(computed.ballots, computed.refused.tolist(), why_not, strict=True):
-            yes, no, abstained = (int(counts.sum()) for counts in (ballot.yes, ballot.no, ballot.abstained))
-            self.paid_calls += yes + no + abstained
-            votes = {
-                Verdict.YES: yes,
-                Verdict.NO: no,
-                Verdict.REFUSED: refused,
-                Verdict.UNREADABLE: abstained - refused,
-            }
-            for verdict, answers in votes.items():
-                self.unusable.count(by, LABEL, verdict.value, note, answers)
+    votes: Votes
+    by: str  # who was asked
+    skipped: list[Quarantined] = field(default_factory=list)
+    unlike: Unlike = field(default_factory=Unlike)
 
 
 class BatchLost(OracleUnavailable):
     """The oracle is unavailable. `found` is what came of the batch until then, `away` whether its server is down; as
     attributes, not arguments, they are pickled with the error."""
 
-    found: BatchLabels
+    found: LabelledBatch
     away: bool
 
 
 class BatchFuture(Protocol):
-    def result(self) -> BatchLabels: ...
+    def result(self) -> LabelledBatch: ...
 
 
 class Resources:
@@ -216,76 +166,40 @@ class Labeller:
     def recorded(self) -> CachedOracle:
         return self._resources.recorded(self.settings, self.run_id, self.scope, self.retry_unusable)
 
-    def __call__(self, batch: Batch) -> BatchLabels:
+    def __call__(self, batch: LabelBatch) -> LabelledBatch:
         recorded = self.recorded()
-        found = BatchLabels(batch)
-        lock = threading.Lock()
-
-        def count(answer: Answer) -> None:
-            with lock:
-                found.count(answer, str(recorded.identity))
-
-        labelled = self._label(recorded, batch, count, found)
-        gone = {left.id for left in found.left_out}
+        found = self._label(recorded, batch)
+        gone, stopped = {left.id for left in found.skipped}, found.votes.stopped
         found.unlike = unlike(recorded.oracle, [example for example in batch.examples if example.id not in gone])
-        if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
-            lost = BatchLost(str(labelled.stopped))
-            lost.found, lost.away = found, isinstance(labelled.stopped, ServerAway)
-            lost.may_pass = labelled.stopped.may_pass
-            raise lost from labelled.stopped
-        found.stopped = labelled.stopped
+        if isinstance(stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
+            lost = BatchLost(str(stopped))
+            lost.found, lost.away, lost.may_pass = found, isinstance(stopped, ServerAway), stopped.may_pass
+            raise lost from stopped
         return found
 
-    def _label(
-        self, recorded: CachedOracle, batch: Batch, count: Callable[[Answer], None], found: BatchLabels
-    ) -> Labelled:
+    def _label(self, recorded: CachedOracle, batch: LabelBatch) -> LabelledBatch:
         """Without the examples whose picture has changed or is gone by now: those are left to the next night."""
-        votes, places = self.settings.votes, list(range(len(batch.examples)))
+        votes = Votes.empty(batch.features, len(batch.examples), batch.votes)
+        found = LabelledBatch(votes, str(recorded.identity))
+        places = list(range(len(batch.examples)))
         while True:
             examples = [batch.examples[place] for place in places]
-            labelled, chances = self._votes(recorded, Panel(recorded, examples, votes, count), batch.features, found)
-            decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
-            if not isinstance(labelled.stopped, ExampleChanged):
-                break
-            waiting = np.flatnonzero(~decided.all(axis=1)).tolist()
-            gone = vanished([batch.examples[places[row]] for row in waiting])
-            if not gone:  # it is there again
-                break
-            found.left_out += gone
+            part = collect_votes(recorded, LabelBatch(examples, batch.features, batch.votes, wanted=False))
+            waiting = np.flatnonzero(part.missing.any(axis=0)).tolist()
+            gone = isinstance(part.stopped, ExampleChanged) and vanished([examples[row] for row in waiting])
+            if not gone:  # or it is there again
+                votes.add(part, places)
+                return found
+            found.skipped += gone
             names = {left.id for left in gone}
             places = [place for place in places if batch.examples[place].id not in names]
-        labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
-        found.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
-        found.known[places] = np.any(decided, axis=1)
-        if chances is not None:
-            found.chances[places] = chances
-        return labelled
-
-    def _votes(
-        self, recorded: CachedOracle, panel: Panel, features: Sequence[Feature], found: BatchLabels
-    ) -> tuple[Labelled, NDArray[np.float64] | None]:
-        """And the probabilities, examples × features, where they are computed or needed."""
-        oracle, examples, votes = recorded.oracle, panel.examples, panel.votes
-        if isinstance(oracle, ComputesLabels):
-            try:
-                computed = computed_ballots(recorded, oracle, features, examples, votes)
-            except OracleUnavailable as stopped:  # such as a picture that has changed
-                return Labelled([Ballot.empty(feature, len(examples)) for feature in features], stopped), None
-            found.count_computed(computed, [oracle.why_not(feature) for feature in features], str(recorded.identity))
-            return Labelled(computed.ballots), computed.chances
-        if self.settings.agree is None:
-            begun = stored_ballots(recorded, features, examples, votes)
-            found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
-            return panel.complete(begun), None
-        labelled = panel.label(features)
-        return labelled, mean_chances(labelled.ballots, examples)
 
 
-Submit = Callable[[Labeller, Batch], BatchFuture]
+Submit = Callable[[Labeller, LabelBatch], BatchFuture]
 MAX_ATTEMPTS = 3  # of a batch whose worker was lost
 
 
-def result_of(future: BatchFuture, submit_again: Callable[[], BatchFuture]) -> BatchLabels:
+def result_of(future: BatchFuture, submit_again: Callable[[], BatchFuture]) -> LabelledBatch:
     """Of a batch; one whose worker was lost is asked again, and what was answered is in the store."""
     for _ in range(MAX_ATTEMPTS - 1):
         try:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from twothirds.flows.enrich.batches import Batch, Labeller, Resources, open_oracle
+from twothirds.flows.enrich.batches import Labeller, Resources, open_oracle
 from twothirds.flows.enrich.checks import check
 from twothirds.flows.enrich.flow import next_table_schema, table_folder
 from twothirds.flows.enrich.predict import Predictor
@@ -34,7 +34,7 @@ from twothirds.flows.estimate import (
 )
 from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import OutFolder
-from twothirds.models import Feature, Oracle
+from twothirds.models import Feature, LabelBatch, Oracle
 from twothirds.reports.run import RunError
 from twothirds.reports.versions import read_table
 from twothirds.sources import Example, name_of
@@ -97,7 +97,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
     )
 
 
-def _ask_nothing(_labeller: Labeller, _batch: Batch) -> NoReturn:
+def _ask_nothing(_labeller: Labeller, _batch: LabelBatch) -> NoReturn:
     raise AssertionError("an estimate asks nothing")
 
 

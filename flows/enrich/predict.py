@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.predicting import FirstAnswers, Prediction, State, predict_labels
+from twothirds.flows.predicting import CellLabels, Prediction, PredictionTerms, State, predict_labels
 from twothirds.models import Feature, digest_of
-from twothirds.models.predicted import Ask
 from twothirds.reports.run import replace_file
-from twothirds.sources import Example
 
 PREDICTOR = "predictor.npz"
 
@@ -40,23 +38,13 @@ class Predictor:
     def certificates(self, version: int) -> list[dict[str, Any]]:
         return [certificate for made in self.made for certificate in made.certificates(version=version)]
 
-    def label(
-        self, examples: Sequence[Example], features: list[Feature], ask: Ask, first: FirstAnswers | None
-    ) -> Prediction:
-        """Raises ExampleChanged where a picture is gone, and whatever `ask` raises."""
-        made = predict_labels(
-            examples,
-            features,
-            self.settings,
-            self.sampling_number,
-            self.cache,
-            ask,
-            first,
-            state=self.read(features),
-        )
+    def label(self, asking: CellLabels, first: CellLabels | None) -> Prediction:
+        """Raises ExampleChanged where a picture is gone, and whatever `asking` raises."""
+        terms = PredictionTerms(self.settings, self.sampling_number, self.cache)
+        made = predict_labels(asking, first, terms, state=self.read(asking.features))
         self.made.append(made)
         if made.state is not None:
-            self._to_save = {**made.state, "key": np.array(self._key(features))}
+            self._to_save = {**made.state, "key": np.array(self._key(asking.features))}
         return made
 
     def _key(self, features: Sequence[Feature]) -> str:

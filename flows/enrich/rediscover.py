@@ -26,7 +26,18 @@ from twothirds.flows.prefect_api.history import History
 from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from twothirds.flows.progress import SILENT, Display, recorded_run, run_ledger
 from twothirds.flows.reviewing.suspension import suspend
-from twothirds.models import AnswersPending, CachedOracle, Oracle, Panel, connect, digest_of, in_usd, rows_save
+from twothirds.models import (
+    AnswersPending,
+    CachedOracle,
+    LabelBatch,
+    Oracle,
+    collect_answers,
+    collect_votes,
+    connect,
+    digest_of,
+    in_usd,
+    rows_save,
+)
 from twothirds.reports.run import RunError, defuse, replace_file
 from twothirds.reports.versions import LabelTable, read_table
 from twothirds.sources import Example, iter_examples, name_of
@@ -73,8 +84,8 @@ def rediscover_with(
     settings: RediscoverSettings,
     *,
     run_id: str | None = None,
-    compare: Any = Panel.compare,
-    label: Any = Panel.label,
+    compare: Any = collect_answers,
+    label: Any = collect_votes,
     connect: Callable[[Oracle], None] = connect,
     display: Display = SILENT,
     on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
@@ -83,8 +94,8 @@ def rediscover_with(
     out = table_folder(settings.table)
     folder = out.path
     table = read_table(folder)
-    asked = deciding(settings.briefed(settings.oracle))
-    purpose = digest_of(["rediscover", out.place, asked, table.table_schema.version])
+    brief = deciding(settings.briefed(settings.oracle))
+    purpose = digest_of(["rediscover", out.place, brief, table.table_schema.version])
     oracle, store = open_oracle(settings, purpose, display)
     examples, known = sample_of(settings, table, oracle)
     connect(oracle)
@@ -94,11 +105,17 @@ def rediscover_with(
     with record(dataset=name, oracle=oracle, settings=settings, display=display) as run:
         ledger = run_ledger(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
         run.spending = ledger
-        panel = Panel(CachedOracle(oracle, ledger), examples, settings.votes)
+        asked = CachedOracle(oracle, ledger)
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.table_schema.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
-        loop = Loop(strategy, examples, limits_of(settings, oracle), partial(compare, panel), partial(label, panel))
+        loop = Loop(
+            strategy,
+            examples,
+            limits_of(settings, oracle),
+            partial(compare, asked),
+            lambda features: label(asked, LabelBatch(examples, features, settings.votes)),
+        )
         with display.counting(settings.queries, "queries"):
             try:
                 progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from twothirds.flows.enrich.batches import Batch, BatchFuture, BatchLabels, Labeller, Submit
+from twothirds.flows.enrich.batches import BatchFuture, LabelledBatch, Labeller, Submit
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.prefect_api.history import History
+from twothirds.models import LabelBatch
 from twothirds.tasks import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
@@ -30,10 +31,10 @@ class _TaskFuture:
     """A batch that is a task of Prefect, and is labelled here if Prefect is lost meanwhile."""
 
     task: BatchFuture
-    label: Callable[[], BatchLabels]
+    label: Callable[[], LabelledBatch]
     history: History
 
-    def result(self) -> BatchLabels:
+    def result(self) -> LabelledBatch:
         return self.history.attempt(self.task.result, self.label, always=True)
 
 
@@ -46,7 +47,7 @@ def prefect_submit(settings: EnrichSettings, history: History) -> Iterator[Submi
         return
     with local_submit(settings.workers) as submit_here, task_runner(settings) as runner:
 
-        def submit(labeller: Labeller, batch: Batch) -> BatchFuture:
+        def submit(labeller: Labeller, batch: LabelBatch) -> BatchFuture:
             if history.lost:
                 return submit_here(labeller, batch)
             future: BatchFuture = runner.submit(label_batch, {"labeller": labeller, "batch": batch})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -16,17 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN, Labels
-from twothirds.flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Labeller, Submit, result_of
+from twothirds.flows.enrich.batches import BatchFuture, BatchLost, LabelledBatch, Labeller, Submit, result_of
 from twothirds.flows.enrich.predict import Predictor
-from twothirds.flows.predicting import AskingStopped
-from twothirds.models import ExampleChanged, Feature, Money, OracleError, Unlike
-from twothirds.models.predicted import groups_of, leanings
-from twothirds.reports.run import UnusableCounts
+from twothirds.flows.predicting import AskingStopped, CellLabels
+from twothirds.models import (
+    LABELS_AT_ONCE,
+    ExampleChanged,
+    Feature,
+    LabelBatch,
+    Money,
+    OracleError,
+    Unlike,
+    Votes,
+)
+from twothirds.reports.run import LABEL, UnusableCounts
 from twothirds.reports.versions import Cells, LabelTable
 from twothirds.sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
 from twothirds.store import StoreError, Totals
 
-MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
 PATIENCE = 2.0  # seconds of reading after which the first batch need not be full: few new examples would fill none
 FIRST_QUESTIONS, GROWTH = 64, 4  # in that batch, and times as many in each after it
 MAX_IDS = 20  # ids named in a summary: the first by name
@@ -83,14 +90,16 @@ class Changes:
         again = self.tried_again and self.unusable.summary().too_many
         return self.complete and (again or 2 * self.new_unknown > self.new_labels)
 
-    def count_batch(self, found: BatchLabels) -> None:
-        self.paid_calls += found.paid_calls
-        self.cached_calls += found.cached_calls
-        self.cost += found.cost
-        self.stopped = self.stopped or found.stopped
-        self.unusable.add(found.unusable)
+    def count_batch(self, found: LabelledBatch) -> None:
+        votes = found.votes
+        self.paid_calls += votes.asked
+        self.cached_calls += votes.stored
+        self.cost += votes.cost
+        self.stopped = self.stopped or votes.stopped
+        for (verdict, note), count in votes.notes.items():
+            self.unusable.count(found.by, LABEL, verdict.value, note, count)
         self.unlike += found.unlike
-        for left in found.left_out:
+        for left in found.skipped:
             self.skip(left)
 
     def count(self, kind: ChangeKind, name: str) -> None:
@@ -109,65 +118,9 @@ class Changes:
         del self.left_out[MAX_IDS:]
 
 
-class PoolBatches:
-    """Asks cells of a pool in batches, those with the same features together."""
-
-    def __init__(
-        self,
-        labeller: Labeller,
-        submit: Submit,
-        changes: Changes,
-        examples: Sequence[Example],
-        features: Sequence[Feature],
-        in_flight: int,
-    ) -> None:
-        self._labeller, self._submit, self._changes = labeller, submit, changes
-        self._examples, self._features, self._in_flight = examples, features, in_flight
-        self.left_out: list[Quarantined] = []
-
-    def ask(self, cells: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Raises AskingStopped once all that was answered is in the store."""
-        return self._asked(cells)[0]
-
-    def first_answers(self) -> NDArray[np.float32]:
-        """Of a labeller that answers first."""
-        return leanings(*self._asked(np.ones((len(self._examples), len(self._features)), np.bool_)))
-
-    def _asked(self, cells: NDArray[np.bool_]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-        labels, chances = np.full(cells.shape, UNKNOWN, np.int8), np.full(cells.shape, np.nan)
-        waiting: deque[tuple[NDArray[np.intp], NDArray[np.intp], Batch, BatchFuture]] = deque()
-        stopped: OracleError | None = None
-
-        def take() -> None:
-            nonlocal stopped
-            rows, columns, batch, future = waiting.popleft()
-            try:
-                found = result_of(future, partial(self._submit, self._labeller, batch))
-            except BatchLost as lost:
-                self._changes.count_batch(lost.found)
-                raise
-            self._changes.count_batch(found)
-            self.left_out += found.left_out
-            labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
-            stopped = stopped or found.stopped
-
-        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes):
-            batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
-            waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
-            while len(waiting) > self._in_flight:
-                take()
-            if stopped is not None:
-                break
-        while waiting:
-            take()
-        if stopped is not None:
-            raise AskingStopped(stopped)
-        return labels, chances
-
-
 @dataclass(frozen=True)
 class InFlight:
-    batch: Batch
+    batch: LabelBatch
     columns: tuple[int, ...]
     kinds: list[ChangeKind]
     future: BatchFuture
@@ -192,7 +145,7 @@ class Enrichment:
         asks_early: bool = False,
     ) -> None:
         self._opens_all = opens_all  # the oracle opens every picture itself, and says which it cannot
-        self._full, self._asks_early = MAX_QUESTIONS, asks_early
+        self._full, self._asks_early = LABELS_AT_ONCE, asks_early
         self._patient_until = monotonic() + PATIENCE
         self.predictor, self._cheap, self._drops = predictor, cheap, drop_gone
         self.table = table
@@ -213,6 +166,7 @@ class Enrichment:
             self._complete &= self.before[:, column] != UNKNOWN
         self._queued: dict[tuple[int, ...], list[tuple[Example, ChangeKind]]] = {}
         self._in_flight: deque[InFlight] = deque()
+        self._skipped: set[str] = set()  # by their ids
 
     @property
     def answered(self) -> tuple[int, Money]:
@@ -360,14 +314,15 @@ class Enrichment:
             self._full, self._asks_early = FIRST_QUESTIONS, False
         full = len(queued) * len(columns) * self._labeller.settings.votes >= self._full
         if full and self.predictor is None:  # which needs to know the whole pool
-            self._full = min(GROWTH * self._full, MAX_QUESTIONS)
+            self._full = min(GROWTH * self._full, LABELS_AT_ONCE)
             self._send(columns)
 
     def _send(self, columns: tuple[int, ...]) -> None:
         queued = self._queued.pop(columns)
         if self.changes.stopped is not None:
             return
-        batch = Batch([example for example, _ in queued], [self._feature_of[column] for column in columns])
+        examples, features = [example for example, _ in queued], [self._feature_of[column] for column in columns]
+        batch = LabelBatch(examples, features, self._labeller.settings.votes)
         future = self._submit(self._labeller, batch)
         self._in_flight.append(InFlight(batch, columns, [kind for _, kind in queued], future))
         while len(self._in_flight) > self._max_in_flight:
@@ -376,23 +331,32 @@ class Enrichment:
     def _apply_oldest(self) -> None:
         oldest = self._in_flight.popleft()
         try:
-            labelled = result_of(oldest.future, partial(self._submit, self._labeller, oldest.batch))
+            votes = self._result(oldest.future, self._labeller, oldest.batch)
         except BatchLost as lost:
-            self._apply_batch(oldest, lost.found)
+            self._apply_votes(oldest, lost.found.votes)
             raise
-        self._apply_batch(oldest, labelled)
+        self._apply_votes(oldest, votes)
 
-    def _apply_batch(self, oldest: InFlight, labelled: BatchLabels) -> None:
-        self.changes.count_batch(labelled)
-        rows, places = list[int](), list[int]()
-        for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):
-            if not labelled.known[place]:
-                continue
-            row = self._apply_row(example, kind, oldest.columns, labelled.labels[place])
+    def _result(self, future: BatchFuture, labeller: Labeller, batch: LabelBatch) -> Votes:
+        """Of a batch, once it is counted."""
+        try:
+            found = result_of(future, partial(self._submit, labeller, batch))
+        except BatchLost as lost:
+            self.changes.count_batch(lost.found)
+            raise
+        self.changes.count_batch(found)
+        self._skipped.update(left.id for left in found.skipped)
+        return found.votes
+
+    def _apply_votes(self, oldest: InFlight, votes: Votes) -> None:
+        """The next night asks for votes that are missing."""
+        rows, places, labels = list[int](), list[int](), votes.decided.T
+        for place in np.flatnonzero((votes.missing == 0).any(axis=0)).tolist():
+            row = self._apply_row(oldest.batch.examples[place], oldest.kinds[place], oldest.columns, labels[place])
             if row is not None:
                 rows.append(row)
                 places.append(place)
-        self._note_cells(rows, oldest.columns, labelled.chances[places])
+        self._note_cells(rows, oldest.columns, votes.chances.T[places])
 
     def _note_cells(self, rows: list[int], columns: tuple[int, ...], chances: NDArray[np.float64]) -> None:
         probabilities = None if np.isnan(chances).all() else chances.astype(np.float16)
@@ -439,13 +403,10 @@ class Enrichment:
         examples = [example for example, _ in self._queued.pop(columns)]
         features = [self._feature_of[column] for column in columns]
         while True:
-            pool = PoolBatches(self._labeller, self._submit, self.changes, examples, features, self._max_in_flight)
-            first = None
-            if self._cheap is not None:
-                cheap = PoolBatches(self._cheap, self._submit, self.changes, examples, features, self._max_in_flight)
-                first = cheap.first_answers
+            asking = self._cell_labels(self._labeller, examples, features)
+            first = None if self._cheap is None else self._cell_labels(self._cheap, examples, features)
             try:
-                made = predictor.label(examples, features, pool.ask, first)
+                made = predictor.label(asking, first)
                 break
             except ExampleChanged:
                 gone = {left.id: left for left in vanished(examples)}
@@ -454,10 +415,9 @@ class Enrichment:
                 examples = [example for example in examples if example.id not in gone]
                 for left in gone.values():
                     self.changes.skip(left)
-        skipped = {left.id for left in pool.left_out}
         result, rows = made.result, list[int]()
         for place, example in enumerate(examples):
-            if example.id in skipped:
+            if example.id in self._skipped:
                 continue
             here = np.flatnonzero(~result.left[place])
             known = tuple(columns[index] for index in here)
@@ -466,6 +426,15 @@ class Enrichment:
             if row is not None:
                 rows.append(row)
         self._note_cells(rows, columns, np.full((len(rows), len(columns)), np.nan))
+
+    def _cell_labels(self, labeller: Labeller, examples: Sequence[Example], features: Sequence[Feature]) -> CellLabels:
+        votes = labeller.settings.votes
+
+        def put(part: Sequence[Example], chosen: Sequence[Feature]) -> Callable[[], Votes]:
+            batch = LabelBatch(part, chosen, votes)
+            return partial(self._result, self._submit(labeller, batch), labeller, batch)
+
+        return CellLabels(put, examples, features, votes, self._max_in_flight)
 
     def _count_flips(self, row: int, columns: tuple[int, ...], labels: Labels) -> None:
         for column, label in zip(columns, labels.tolist(), strict=True):

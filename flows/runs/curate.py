@@ -4,6 +4,7 @@ A change that needs answers is entered once they are all there; those that came 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,10 +23,12 @@ from twothirds.models import (
     CachedOracle,
     Feature,
     Label,
+    LabelBatch,
     Money,
-    Panel,
     Question,
     RunLedger,
+    Verdict,
+    collect_votes,
     connect,
     digest_of,
     in_turn,
@@ -223,11 +226,19 @@ class Relabelling:
         return votes
 
     def _votes(self, recorded: CachedOracle | RecordedCrowd, ask: LabelRequest) -> dict[str, Votes]:
-        panel = Panel(recorded, examples_of(self.prepared, ask.ids), self.prepared.settings.votes)
-        labelled = panel.label([self._feature(ask)])
-        if labelled.stopped is not None:
-            raise labelled.stopped
-        return labelled.ballots[0].votes_by(ask.ids)
+        examples, count = examples_of(self.prepared, ask.ids), self.prepared.settings.votes
+        votes = collect_votes(recorded, LabelBatch(examples, [self._feature(ask)], count))
+        if votes.stopped is not None:
+            raise votes.stopped
+        refused = Counter(
+            answer.question.example.id
+            for answer in votes.answers
+            if answer.verdict is Verdict.REFUSED and isinstance(answer.question, Label)
+        )
+        return {
+            name: (int(yes), int(no), refused[name], int(abstained) - refused[name])
+            for name, yes, no, abstained in zip(ask.ids, votes.yes[0], votes.no[0], votes.abstained[0], strict=True)
+        }
 
     def _feature(self, ask: LabelRequest) -> Feature:
         """With the examples that show what is meant, unless it means something else from now on."""

@@ -4,10 +4,10 @@ from twothirds.models.predicted.cells import groups_of, leanings, random_order
 from twothirds.models.predicted.classifier import Classifiers
 from twothirds.models.predicted.embedders import NoVectors, VectorSource, embedder_of
 from twothirds.models.predicted.labelling import (
-    Ask,
     Cells,
     LabelPool,
     PredictedLabels,
+    Rows,
     StoredClassifiers,
     Table,
     asked_in_full,

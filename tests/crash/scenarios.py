@@ -34,15 +34,15 @@ from twothirds.flows.oracles import build_oracle
 from twothirds.flows.reviewing.page import PageSettings, serve
 from twothirds.models.cached import CachedOracle
 from twothirds.models.keys import QuestionKeys
+from twothirds.models.labelling import Elicited, LabelBatch, Votes, collect_answers, collect_votes
 from twothirds.models.ledger import RunLedger
 from twothirds.models.openai.client import Client, Reply
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import OpenAIOracle
 from twothirds.models.openai.probe import Remembered
-from twothirds.models.oracle import Answer, BudgetExhausted, Compare, Feature, Oracle, OracleUnavailable, Question
+from twothirds.models.oracle import Answer, BudgetExhausted, Compare, Oracle, OracleUnavailable, Question
 from twothirds.models.people.simulated import SimulatedOracle
 from twothirds.models.prices import Price
-from twothirds.models.voting import Elicited, Labelled, Panel
 from twothirds.sources.dataset import Dataset, Truth
 from twothirds.store import Store
 from twothirds.store.requests import Requests
@@ -91,16 +91,11 @@ def discover(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     dataset = Dataset("made", "made", texts(EXAMPLES), (), Truth(columns, np.asarray(TRUTH)), "made")
     book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def acknowledging(panel: Panel) -> Panel:
-        if not isinstance(panel.oracle, Acknowledged):
-            panel.oracle = Acknowledged(panel.oracle, book, job["attempt"])
-        return panel
+    def compare(asked: Oracle, questions: list[Compare]) -> Elicited:
+        return collect_answers(Acknowledged(asked, book, job["attempt"]), questions)
 
-    def compare(panel: Panel, questions: list[Compare]) -> Elicited:
-        return acknowledging(panel).compare(questions)
-
-    def label(panel: Panel, features: list[Feature]) -> Labelled:
-        return acknowledging(panel).label(features)
+    def label(asked: Oracle, batch: LabelBatch) -> Votes:
+        return collect_votes(Acknowledged(asked, book, job["attempt"]), batch)
 
     with Store.open(job["store"], patience=job.get("patience", 20.0)) as store:
         prepared = Prepared(settings, dataset, oracle, store, folder / "run", profile=Profile(queries=QUERIES))

@@ -14,7 +14,7 @@ from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import Profile
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.models import Answer, Elicited, Feature, Labelled, Panel
+from twothirds.models import Answer, Elicited, LabelBatch, Oracle, Votes, collect_answers, collect_votes
 from twothirds.reports.curation.events import append_events
 from twothirds.reports.finished_run import Run
 
@@ -51,25 +51,28 @@ def discovered(
         prepared = replace(prepared, profile=replace(profile, queries=prepared.profile.queries))
     rest = {one.id for one in prepared.remaining}
 
-    def compare(panel: Panel, questions: list[Any]) -> Elicited:
+    def compare(oracle: Oracle, questions: list[Any]) -> Elicited:
         nonlocal asked
         asked += 1
         if seen is not None:
             seen.extend(questions)
         (at or {}).get(asked, lambda: None)()
-        return panel.compare(questions)
+        return collect_answers(oracle, questions)
 
-    def label(panel: Panel, features: list[Feature]) -> Labelled:
+    def label(oracle: Oracle, batch: LabelBatch) -> Votes:
+        heard = batch.on_answer
+
         def on_answer(answer: Answer) -> None:
             nonlocal answered
             answered += 1
             if while_labelling is not None:
                 while_labelling(answered)
-            panel._on_answer(answer)
+            if heard is not None:
+                heard(answer)
 
-        if not any(one.id in rest for one in panel.examples):
-            return panel.label(features)
-        return Panel(panel.oracle, panel.examples, panel.votes, on_answer).label(features)
+        if any(one.id in rest for one in batch.examples):
+            batch.on_answer = on_answer
+        return collect_votes(oracle, batch)
 
     run_discovery(prepared, run_id=str(uuid4()), compare=compare, label=label)
     return Run(Path(str(chosen.out)))

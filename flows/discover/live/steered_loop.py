@@ -10,7 +10,7 @@ from typing import Any
 from twothirds.discovery import Comparison, Kind, same_name
 from twothirds.flows.discover.findings import Finding, KnownFeature, StopReason
 from twothirds.flows.discover.loop import Loop
-from twothirds.models import Ballot, Feature
+from twothirds.models import Feature
 
 Known = KnownFeature | Finding
 
@@ -55,12 +55,13 @@ class SteeredLoop(Loop):
     def add(self, name: str, definition: str, by: str) -> Effect:
         """Labelled in full, whatever it may turn out to be: a person wants it."""
         self._check_free(name)
-        labelled = self._label([Feature(name, definition)])
-        self.progress.stop(labelled.stopped)
-        ballot: Ballot = labelled.ballots[0]
-        self.progress.known_features.append(KnownFeature(ballot, by, self.progress.queries))
-        self._remember(ballot)
-        self._strategy.know(name, ballot.labels)
+        feature = Feature(name, definition)
+        votes = self._label([feature])
+        self.progress.stop(votes.stopped)
+        added = KnownFeature(feature, votes.labels[0], votes.answers_on(feature), by, self.progress.queries)
+        self.progress.known_features.append(added)
+        self._remember(added)
+        self._strategy.know(name, added.labels)
         self.progress.unresolved = self._strategy.unresolved
         self._count()
         return Effect()

@@ -14,13 +14,13 @@ from tests.support.fake_openai.examples import text_example
 from tests.support.fake_openai.mind import Page
 from tests.support.made import crowd_of, random_truth, texts
 from twothirds.models.cached import CachedOracle
+from twothirds.models.labelling import collect_answers
 from twothirds.models.ledger import RunLedger
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import OpenAIOracle
 from twothirds.models.oracle import Answer, AnswersPending, Feature, Label, Question, Same, Verdict, Why, connect
 from twothirds.models.people import HumanOracle, MixedCrowd, Mixture, RecordedVotes
 from twothirds.models.prices import Price
-from twothirds.models.voting import Panel
 from twothirds.store import Store
 from twothirds.store.review.leases import LeaseTerms
 
@@ -73,15 +73,14 @@ def test_a_quote_that_is_not_in_the_text_is_asked_for_again(store: Store) -> Non
 def test_people_mark_pairs_as_they_mark_examples(store: Store) -> None:
     oracle = HumanOracle(store.queue)
     pairs = [Same.of(CAT, TOM), Same.of(CAT, DOG)]
-    panel = Panel(oracle, (), 1)
-    assert isinstance(panel.compare(pairs).stopped, AnswersPending)
+    assert isinstance(collect_answers(oracle, pairs).stopped, AnswersPending)
     person = store.queue.people.add("Ann").id
     shown = store.queue.leases.next_page(person, LeaseTerms())
     assert {one.question["feature"][0] for one in shown} == {"mean the same"}
     examples = store.queue.questions.examples([one.question["example"] for one in shown])
     said = {one.id: "Cat (" in str(examples[one.question["example"]]["text"]) for one in shown}
     store.queue.votes.give_labels(person, said, [], submission="s")
-    assert [answer and answer.verdict for answer in panel.compare(pairs).answers] == [Verdict.YES, Verdict.NO]
+    assert [answer and answer.verdict for answer in collect_answers(oracle, pairs).answers] == [Verdict.YES, Verdict.NO]
 
 
 def test_recorded_votes_answer_by_the_two_names(tmp_path: Path) -> None:

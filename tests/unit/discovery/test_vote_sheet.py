@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from tests.support.made import texts
-from twothirds.discovery.questions import Kind
 from twothirds.discovery.votes import VoteSheet
-from twothirds.models.oracle import Answer, Compare, Feature, Label, Verdict
-from twothirds.models.voting import SheetWriter
+from twothirds.models.labelling import Votes
+from twothirds.models.oracle import Answer, Feature, Label, Verdict
 
 FEATURES = (Feature("hat"), Feature("scarf"))
 EXAMPLES = texts(3)
@@ -15,11 +14,11 @@ EXAMPLES = texts(3)
 
 def written(*votes: tuple[int, int, int, Verdict, str, float | None]) -> VoteSheet:
     """Feature, example, number of the vote, what was said, by whom, and how probable yes is."""
-    writer = SheetWriter(FEATURES, [example.id for example in EXAMPLES], 3)
+    written = Votes.empty(FEATURES, len(EXAMPLES), 3)
     for feature, row, voter, verdict, by, probability in votes:
         question = Label(FEATURES[feature], EXAMPLES[row], voter)
-        writer.write(Answer(question, verdict, by, probability=probability, cost=5, seconds=0.5))
-    return writer.sheet()
+        written.count(feature, row, Answer(question, verdict, by, probability=probability, cost=5, seconds=0.5))
+    return written.sheet
 
 
 def test_votes_are_told_apart_by_who_gave_them() -> None:
@@ -56,9 +55,3 @@ def test_chances_are_probabilities_else_shares_of_votes_else_nothing() -> None:
         (0, 2, 0, Verdict.NO, "a", None),
     )
     assert sheet.chances[0] == pytest.approx([0.8, 0.5, np.nan], nan_ok=True)
-
-
-def test_a_sheet_holds_labels_only() -> None:
-    comparison = Answer(Compare(Kind.TWO_OF_THREE, EXAMPLES), Verdict.NONE, "a")
-    with pytest.raises(TypeError, match="labels only"):
-        SheetWriter(FEATURES, [], 1).write(comparison)

@@ -20,9 +20,10 @@ from tests.support.tiny_models import save_tiny_llava
 from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller
+from twothirds.flows.enrich.batches import LabelledBatch, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models import LabelBatch
 from twothirds.sources.dataset import digest_of_content
 from twothirds.store import Store
 
@@ -166,10 +167,10 @@ def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle
         out=str(tmp_path / "out"),
     )
 
-    def disturbed(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
+    def disturbed(labeller: Labeller, batch: LabelBatch) -> Future[LabelledBatch]:
         Image.new("RGB", (9, 9), "white").save(world.folder / "3.png")
         (world.folder / "12.png").unlink()
-        marked: Future[BatchLabels] = Future()
+        marked: Future[LabelledBatch] = Future()
         marked.set_result(labeller(batch))
         return marked
 

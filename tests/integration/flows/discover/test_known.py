@@ -66,8 +66,8 @@ def by_server(server: FakeOpenAI, dataset: Path, **changes: Any) -> DiscoverSett
 
 def asked_labels(outcome: Outcome, name: str) -> list[str]:
     """The examples of which an oracle was asked."""
-    ballots = [one.ballot for one in outcome.progress.known if one.feature.name == name]
-    answers = [answer for ballot in ballots for answer in ballot.answers if answer.note != "known"]
+    known = [one for one in outcome.progress.known if one.feature.name == name]
+    answers = [answer for one in known for answer in one.votes if answer.note != "known"]
     return sorted(a.question.example.id for a in answers if isinstance(a.question, Label))
 
 

@@ -14,10 +14,10 @@ from twothirds.discovery.strategies import make_strategy
 from twothirds.flows.discover.findings import Progress
 from twothirds.flows.discover.loop import Limits, Loop
 from twothirds.models.cached import CachedOracle
+from twothirds.models.labelling import LabelBatch, collect_answers, collect_votes
 from twothirds.models.ledger import RunLedger
 from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from twothirds.models.oracle import Feature
-from twothirds.models.voting import Panel
 from twothirds.sources.dataset import Example, picture_at
 from twothirds.store import Store
 
@@ -38,9 +38,14 @@ def discover(folder: Path, store: Store, run: str, pictures: list[Example]) -> t
     config = LocalVlmConfig(model=str(folder), max_new_tokens=8, least_mass=0.0, price_per_hour=36_000.0)
     store.runs.begin(run, "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
     recorded = CachedOracle(LocalVlmOracle(config), RunLedger(store, run, "scope"))
-    panel = Panel(recorded, pictures, 3)
     strategy = make_strategy("adaptive-triple", len(pictures), np.random.default_rng(0))
-    loop = Loop(strategy, pictures, Limits(2), partial(Panel.compare, panel), partial(Panel.label, panel))
+    loop = Loop(
+        strategy,
+        pictures,
+        Limits(2),
+        partial(collect_answers, recorded),
+        lambda features: collect_votes(recorded, LabelBatch(pictures, features, 3)),
+    )
     return loop.run(), recorded
 
 

@@ -17,9 +17,10 @@ import pytest
 
 from tests.support.growing_worlds import World
 from twothirds.flows.enrich import update as enrichment
-from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller, Submit
+from twothirds.flows.enrich.batches import LabelledBatch, Labeller, Submit
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.models import LabelBatch
 from twothirds.store import Store
 
 QUESTIONS, TENTHS = 200_000, 10
@@ -56,8 +57,8 @@ class Watch:
         journal = self._journal.stat().st_size if self._journal.exists() else 0
         return Moment(self._labels, time.monotonic(), time.process_time(), memory, open_files(), journal)
 
-    def __call__(self, done: Future[BatchLabels]) -> None:
-        self._labels += done.result().paid_calls
+    def __call__(self, done: Future[LabelledBatch]) -> None:
+        self._labels += done.result().votes.asked
         self.moments.append(self._moment())
 
     def tenth(self, place: int) -> list[Moment]:
@@ -82,7 +83,7 @@ class Watch:
 def watched(watch: Watch) -> Iterator[Submit]:
     with ThreadPoolExecutor(2) as pool:
 
-        def submit(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
+        def submit(labeller: Labeller, batch: LabelBatch) -> Future[LabelledBatch]:
             coming = pool.submit(labeller, batch)
             coming.add_done_callback(watch)
             return coming
@@ -95,7 +96,7 @@ def watched(watch: Watch) -> Iterator[Submit]:
 def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle: str
 ) -> None:
-    monkeypatch.setattr(enrichment, "MAX_QUESTIONS", PER_BATCH)
+    monkeypatch.setattr(enrichment, "LABELS_AT_ONCE", PER_BATCH)
     world = World(tmp_path / "world", QUESTIONS // len(TRAITS), TRAITS)
     store = tmp_path / "store.sqlite"
     settings = EnrichSettings(

@@ -16,10 +16,10 @@ from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich import batches
-from twothirds.flows.enrich.batches import Batch, Labeller, Resources
+from twothirds.flows.enrich.batches import Labeller, Resources
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.summary import EnrichSummary
-from twothirds.models import Feature, computed_ballots
+from twothirds.models import Feature, LabelBatch, collect_votes
 from twothirds.models.people.simulated import Behaviour
 from twothirds.sources import Example, iter_examples
 from twothirds.store import Store
@@ -170,8 +170,8 @@ def test_labels_of_a_discovery_are_kept(world: World) -> None:
 def test_a_run_that_was_killed_computes_again(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = World(tmp_path / "undisturbed", 60)
     night(undisturbed, oracle=ERRING, votes=3)
-    monkeypatch.setattr("twothirds.flows.enrich.update.MAX_QUESTIONS", 90)
-    real, left = computed_ballots, [3]
+    monkeypatch.setattr("twothirds.flows.enrich.update.LABELS_AT_ONCE", 90)
+    real, left = collect_votes, [3]
 
     def dies(*about: Any) -> Any:
         left[0] -= 1
@@ -179,7 +179,7 @@ def test_a_run_that_was_killed_computes_again(world: World, tmp_path: Path, monk
             raise KeyboardInterrupt
         return real(*about)
 
-    monkeypatch.setattr(batches, "computed_ballots", dies)
+    monkeypatch.setattr(batches, "collect_votes", dies)
     with pytest.raises(KeyboardInterrupt):
         night(world, "the run", oracle=ERRING, votes=3)
     summary = night(world, "the run", oracle=ERRING, votes=3)
@@ -215,8 +215,8 @@ def test_another_process_computes_the_same(world: World) -> None:
     with Store.open(store) as opened:
         opened.runs.begin("run", "scope", name="n", flow="enrich", dataset="d", oracle="o", settings={})
     examples = [one for one in iter_examples(world.spec) if isinstance(one, Example)]
-    batch = Batch(examples, [Feature("red"), Feature("round")])
+    batch = LabelBatch(examples, [Feature("red"), Feature("round")], 3)
     labeller = Labeller(settings, "run", "scope", Resources())
     here, there = labeller(batch), pickle.loads(pickle.dumps(labeller))(batch)
-    assert (here.labels == there.labels).all()
-    assert here.paid_calls == there.paid_calls
+    assert (here.votes.labels == there.votes.labels).all()
+    assert here.votes.asked == there.votes.asked

@@ -15,10 +15,10 @@ import pytest
 
 from tests.support.growing_worlds import World, night, table
 from twothirds.flows.enrich import batches
-from twothirds.flows.enrich.batches import Batch, Labeller, Resources
+from twothirds.flows.enrich.batches import Labeller, Resources
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.progress import Display
-from twothirds.models import Feature
+from twothirds.models import Feature, LabelBatch
 from twothirds.reports.run import RunError, TableBusy, locked
 from twothirds.sources import Example, iter_examples
 from twothirds.store import Store
@@ -213,11 +213,11 @@ def test_a_process_of_a_cluster_opens_its_oracle_once_however_many_batches_it_la
     with Store.open(str(world.folder / "store.sqlite")) as store:
         store.runs.begin("run", "scope", name="n", flow="enrich", dataset="d", oracle="o", settings={})
     examples = [one for one in iter_examples(world.spec) if isinstance(one, Example)]
-    parts = [Batch(examples[start : start + 10], [Feature("red", "It is red.")]) for start in range(0, 60, 10)]
+    parts = [LabelBatch(examples[start : start + 10], [Feature("red", "It is red.")], 1) for start in range(0, 60, 10)]
     sent = [pickle.dumps(Labeller(settings, "run", "scope", Resources())) for _ in parts]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda one: pickle.loads(one[0])(one[1]), zip(sent, parts, strict=True)))
-    assert sum(one.paid_calls for one in found) == 60
+    assert sum(one.votes.asked for one in found) == 60
     assert opened == ["simulated?price=0.001"]
 
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.growing_worlds import World
-from twothirds.flows.enrich.batches import Batch, BatchLabels, Labeller
+from twothirds.flows.enrich.batches import LabelledBatch, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.models import AnswersPending
+from twothirds.models import AnswersPending, LabelBatch
 from twothirds.reports.versions import LabelTable, read_table, write_table
 from twothirds.sources.dataset import Example, Quarantined, digest_of_content
 from twothirds.sources.load import iter_examples
@@ -46,13 +46,13 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     fill(world, out)
     before = pq.read_table(out / "labels.parquet")
     new = world.add(NEW)
-    asked: list[Batch] = []
+    asked: list[LabelBatch] = []
     started, first = time.process_time(), []  # of the processor: others may be using it, too
 
-    def submit(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
+    def submit(labeller: Labeller, batch: LabelBatch) -> Future[LabelledBatch]:
         first.append(time.process_time() - started)
         asked.append(batch)
-        done: Future[BatchLabels] = Future()
+        done: Future[LabelledBatch] = Future()
         done.set_result(labeller(batch))
         return done
 
@@ -73,9 +73,9 @@ def test_the_first_questions_wait_for_few_others_unless_people_answer_or_labels_
     world = World(tmp_path / "world", 1000)
     sizes: list[int] = []
 
-    def submit(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
+    def submit(labeller: Labeller, batch: LabelBatch) -> Future[LabelledBatch]:
         sizes.append(len(batch.examples) * len(batch.features))
-        done: Future[BatchLabels] = Future()
+        done: Future[LabelledBatch] = Future()
         done.set_result(labeller(batch))
         return done
 

@@ -18,6 +18,7 @@ from twothirds.flows.enrich.summary import EnrichSummary
 from twothirds.models import CachedOracle
 from twothirds.models.predicted import cells
 from twothirds.sources import Example
+from twothirds.store import Store
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
 
@@ -79,7 +80,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
 ) -> None:
     undisturbed = night(world, agree=0.9, out=str(tmp_path / "other"), store=str(tmp_path / "other.sqlite"))
     real, asked = CachedOracle.ask, undisturbed["predictions"][0]["asked_labels"]
-    left = {"answers": 300}  # among what is learned from, then later, and just before the last answer
+    left = {"answers": 0}
 
     def dies(self: CachedOracle, questions: Any) -> Any:
         for answer in real(self, questions):
@@ -90,11 +91,14 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
 
     monkeypatch.setattr(CachedOracle, "ask", dies)
     monkeypatch.setattr("twothirds.flows.enrich.batches.MAX_ATTEMPTS", 1)
-    for more in (550, asked - 20, 10**9):
+    store = str(world.folder / "store.sqlite")
+    for answers in (300, 550, asked - 20):  # among what is learned from, then later, and just before the last answer
+        with Store.open(store) as opened:
+            left["answers"] = answers - opened.requests.count()
         with pytest.raises(RuntimeError, match="killed"):
             night(world, run_id="the-run", agree=0.9)
-        left["answers"] = more
         assert not (world.folder / "out" / "labels.parquet").exists()
+    left["answers"] = 10**9
     resumed = night(world, run_id="the-run", agree=0.9)
     assert resumed["certificates"] == undisturbed["certificates"]
     assert resumed["predictions"] == undisturbed["predictions"]

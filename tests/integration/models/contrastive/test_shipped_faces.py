@@ -19,9 +19,9 @@ from twothirds.discovery.strategies import make_strategy
 from twothirds.models.contrastive.embeddings import Embedder
 from twothirds.models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from twothirds.models.contrastive.vocabulary import read
+from twothirds.models.labelling import LabelBatch, collect_votes
 from twothirds.models.local.files import find_model
 from twothirds.models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
-from twothirds.models.voting import Panel
 from twothirds.sources.dataset import Example
 from twothirds.sources.load import load_dataset
 
@@ -136,17 +136,16 @@ def test_discovery_finds_features_that_are_true(oracle: ContrastiveOracle, examp
     """The whole loop in memory: Adaptive Triple, one question at a time, three votes per label."""
     truth = load_dataset(str(DATASET)).truth
     assert truth is not None
-    panel = Panel(oracle, examples, votes=3)
     strategy = make_strategy("adaptive-triple", len(examples), np.random.default_rng(0))
     found: list[Labels] = []
     for _ in range(35):
         for comparison in strategy.next_questions(1):
             rows = tuple(examples[row] for row in comparison.examples)
-            (answer,) = panel.compare([Compare(comparison.kind, rows)]).answers
-            if answer is None or answer.feature is None:
+            (answer,) = oracle.ask([Compare(comparison.kind, rows)])
+            if answer.feature is None:
                 strategy.learn(comparison, [], [])
                 continue
-            labels = panel.label([answer.feature]).ballots[0].labels
+            labels = collect_votes(oracle, LabelBatch(examples, [answer.feature], 3)).labels[0]
             strategy.learn(comparison, [answer.feature.name], [labels])
             found.append(labels)
     kept = [labels for labels, counts in zip(found, interesting_and_distinct(found), strict=True) if counts]

@@ -14,6 +14,7 @@ from twothirds.discovery.questions import Kind
 from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.labelling import LabelBatch, collect_votes
 from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import (
     Answer,
@@ -29,7 +30,6 @@ from twothirds.models.oracle import (
 )
 from twothirds.models.people.human import WaitingOracle
 from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
-from twothirds.models.voting import Panel
 from twothirds.store import Store
 
 BEARD = Feature("beard")
@@ -63,8 +63,8 @@ class Said:
 
 
 def labelled(crowd: MixedCrowd, votes: int) -> list[int]:
-    (ballot,) = Panel(crowd, EXAMPLES, votes).label([BEARD]).ballots
-    return [int(label) for label in ballot.labels]
+    labels = collect_votes(crowd, LabelBatch(EXAMPLES, [BEARD], votes)).labels[0]
+    return [int(label) for label in labels]
 
 
 def test_a_crowd_connects_each_member_before_its_identity_is_known() -> None:

@@ -11,7 +11,7 @@ from twothirds.discovery import Comparison, Described, Duplicates, Kind, Labels
 from twothirds.flows.discover.findings import Finding
 from twothirds.flows.discover.loop import Limits, Loop
 from twothirds.flows.discover.same_questions import SameQuestions
-from twothirds.models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
+from twothirds.models import Answer, Compare, Elicited, Feature, OracleUnavailable, Same, Verdict, Votes
 from twothirds.models.oracle import BudgetExhausted
 
 N = 120
@@ -112,13 +112,12 @@ def discovered(names: list[str]) -> tuple[list[Finding], Named, Judge, int]:
         name = left.pop(0)
         return Elicited([Answer(questions[0], Verdict.FEATURE, "x", Feature(name, f"It shows a {name}."), (0, 1))])
 
-    def label(features: list[Feature]) -> Labelled:
-        ballots = []
-        for feature in features:
+    def label(features: list[Feature]) -> Votes:
+        votes = Votes.empty(features, N, 1)
+        for place, feature in enumerate(features):
             asked[0] += N
-            values = noisy(TRUTH[feature.name], len(feature.name)).astype(np.int64)
-            ballots.append(Ballot(feature, values, 1 - values, np.zeros(N, np.int64)))
-        return Labelled(ballots)
+            votes.value[place, :, 0] = noisy(TRUTH[feature.name], len(feature.name))
+        return votes
 
     loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, same=SameQuestions(judge))
     return loop.run().findings, strategy, judge, asked[0]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +13,13 @@ from twothirds.discovery import UNKNOWN
 from twothirds.discovery.strategies import make_strategy
 from twothirds.flows.discover.findings import Progress, StopReason
 from twothirds.flows.discover.loop import Limits, Loop
-from twothirds.models.oracle import Answer, Compare, Feature, NamedFeature, OracleUnavailable, Verdict
-from twothirds.models.voting import Ballot, Elicited, Labelled, Panel
+from twothirds.models.labelling import Elicited, LabelBatch, Votes, collect_answers, collect_votes
+from twothirds.models.oracle import Answer, Compare, Feature, NamedFeature, Oracle, OracleUnavailable, Verdict
+from twothirds.sources import Example
+
+
+def labelling(oracle: Oracle, examples: Sequence[Example], votes: int = 1) -> Callable[[list[Feature]], Votes]:
+    return lambda features: collect_votes(oracle, LabelBatch(examples, features, votes))
 
 
 def discovered(
@@ -25,9 +31,9 @@ def discovered(
     **behaviour: Any,
 ) -> Progress:
     examples = texts(len(truth))
-    panel = Panel(crowd_of(truth, **behaviour), examples, votes)
+    crowd = crowd_of(truth, **behaviour)
     made = make_strategy(strategy, len(examples), np.random.default_rng(0), **(options or {}))
-    return Loop(made, examples, limits, partial(Panel.compare, panel), partial(Panel.label, panel)).run()
+    return Loop(made, examples, limits, partial(collect_answers, crowd), labelling(crowd, examples, votes)).run()
 
 
 def test_labels_of_an_unerring_crowd_are_the_truth() -> None:
@@ -137,9 +143,9 @@ def test_a_known_feature_in_other_words_is_not_labelled_again(again: str) -> Non
     def compare(questions: list[Compare]) -> Elicited:
         return Elicited([Answer(one, Verdict.FEATURE, "me", Feature(next(answers))) for one in questions])
 
-    def label(features: list[Feature]) -> Labelled:
+    def label(features: list[Feature]) -> Votes:
         labelled.extend(feature.name for feature in features)
-        return Labelled([Ballot.empty(feature, len(examples)) for feature in features])
+        return Votes.empty(features, len(examples), 1)
 
     strategy = make_strategy("random-triple", len(examples), np.random.default_rng(0))
     progress = Loop(strategy, examples, Limits(queries=3), compare, label).run()
@@ -153,8 +159,8 @@ def test_a_run_ends_early_when_answers_name_only_what_is_known() -> None:
     def compare(questions: list[Compare]) -> Elicited:
         return Elicited([Answer(asked, Verdict.FEATURE, "me", Feature("trait x")) for asked in questions])
 
-    def label(features: list[Feature]) -> Labelled:
-        return Labelled([Ballot.empty(feature, len(examples)) for feature in features])
+    def label(features: list[Feature]) -> Votes:
+        return Votes.empty(features, len(examples), 1)
 
     strategy = make_strategy("auto", len(examples), np.random.default_rng(0))
     progress = Loop(strategy, examples, Limits(queries=35), compare, label).run()
@@ -168,17 +174,17 @@ def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_
     answered: int,
 ) -> None:
     examples, left = texts(30), answered
-    panel = Panel(crowd_of(random_truth(30, 10)), examples, 1)
+    crowd = crowd_of(random_truth(30, 10))
 
     def compare(questions: list[Compare]) -> Elicited:
         nonlocal left
         if not left:
             return Elicited([None] * len(questions), OracleUnavailable("gone"))
         left -= 1
-        return panel.compare(questions)
+        return collect_answers(crowd, questions)
 
     strategy = make_strategy("adaptive-triple", len(examples), np.random.default_rng(0))
-    loop = Loop(strategy, examples, Limits(queries=8), compare, partial(Panel.label, panel))
+    loop = Loop(strategy, examples, Limits(queries=8), compare, labelling(crowd, examples))
     if not answered:
         with pytest.raises(OracleUnavailable, match=r"^gone$"):
             loop.run()
@@ -193,15 +199,16 @@ class LiveRuns:
     def __init__(self, limits: Limits, truth: NDArray[np.int8] | None = None) -> None:
         truth = random_truth(40, 30) if truth is None else truth
         self.examples, self.asked = texts(len(truth)), list[tuple[str, list[str]]]()
-        panel = Panel(crowd_of(truth), self.examples, 1)
+        crowd = crowd_of(truth)
+        put = labelling(crowd, self.examples)
 
         def compare(questions: list[Compare]) -> Elicited:
             self.asked += [("compare", list(one.known)) for one in questions]
-            return panel.compare(questions)
+            return collect_answers(crowd, questions)
 
-        def label(features: list[Feature]) -> Labelled:
+        def label(features: list[Feature]) -> Votes:
             self.asked.append(("label", [one.name for one in features]))
-            return panel.label(features)
+            return put(features)
 
         strategy = make_strategy("auto", len(truth), np.random.default_rng(0), most=limits.per_question)
         self.loop = Loop(strategy, self.examples, limits, compare, label)
@@ -253,7 +260,7 @@ def test_after_a_short_answer_fewer_features_are_asked_for_and_after_a_full_one_
         return Elicited([Answer(question, verdict, "me", names[0] if names else None, more=more)])
 
     strategy = make_strategy("auto", 30, np.random.default_rng(0), most=8)
-    label = partial(Panel.label, Panel(crowd_of(random_truth(30, 10)), examples, 1))
+    label = labelling(crowd_of(random_truth(30, 10)), examples)
     Loop(strategy, examples, Limits(queries=8, per_question=8), compare, label).run()
     assert asked == [8, 8, 6, 3, 2, 4, 8, 8]
 

@@ -14,7 +14,7 @@ from tests.support.steered_runs import TRAITS, Killed, discovered, kill, setting
 from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import Profile
-from twothirds.models import Answer, Feature, Labelled, Panel
+from twothirds.models import Answer, LabelBatch, Oracle, Votes, collect_votes
 from twothirds.reports.curation.events import read_events
 from twothirds.reports.curation.log import read_log
 from twothirds.reports.export import export_run
@@ -138,14 +138,15 @@ def test_a_lowered_budget_does_not_wait_for_the_labels_of_a_round(
     chosen = settings(world, budget="1")
     lower, answered = wishing(out_of(chosen), action="budget", usd="0.01"), 0
 
-    def label(panel: Panel, features: list[Feature]) -> Labelled:
+    def label(oracle: Oracle, batch: LabelBatch) -> Votes:
         def on_answer(_: Answer) -> None:
             nonlocal answered
             answered += 1
             if answered == 2:
                 lower()
 
-        return Panel(panel.oracle, panel.examples, panel.votes, on_answer).label(features)
+        batch.on_answer = on_answer
+        return collect_votes(oracle, batch)
 
     run_discovery(prepare(chosen), run_id="run", label=label)
     run = Run(out_of(chosen))

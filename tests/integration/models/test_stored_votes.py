@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import update
 
 from tests.support.made import crowd_of, random_truth, texts
 from twothirds.discovery import Labels
-from twothirds.models import CachedOracle, Feature, Label, Panel, Question, RunLedger, Verdict, stored_ballots
+from twothirds.models import (
+    CachedOracle,
+    Feature,
+    Label,
+    LabelBatch,
+    Question,
+    RunLedger,
+    Verdict,
+    Votes,
+    collect_votes,
+)
 from twothirds.models.people.simulated import SimulatedOracle
+from twothirds.sources import Example
 from twothirds.store import DamagedStore, Store
 from twothirds.store.schema import requests
 
@@ -35,8 +48,13 @@ def recorded_as(store: Store, crowd: SimulatedOracle, run: str) -> CachedOracle:
 def votes_of(crowd: SimulatedOracle, votes: int) -> tuple[list[Question], list[Labels]]:
     """The questions that are asked where nothing is kept, and the labels that come of it."""
     asked: list[Question] = []
-    labelled = Panel(crowd, EXAMPLES, votes, lambda answer: asked.append(answer.question)).label(FEATURES)
-    return asked, [ballot.labels for ballot in labelled.ballots]
+    batch = LabelBatch(EXAMPLES, FEATURES, votes, on_answer=lambda answer: asked.append(answer.question))
+    return asked, list(collect_votes(crowd, batch).labels)
+
+
+def counted(recorded: CachedOracle, examples: Sequence[Example], features: Sequence[Feature], votes: int = 1) -> Votes:
+    """Where the answers themselves are not wanted."""
+    return collect_votes(recorded, LabelBatch(examples, features, votes, wanted=False))
 
 
 @pytest.mark.parametrize(("votes", "share"), [(1, 0.5), (VOTES, 0.0), (VOTES, 0.4), (VOTES, 0.9), (VOTES, 1.0)])
@@ -49,13 +67,10 @@ def test_whatever_is_kept_the_labels_are_the_same_and_only_what_is_missing_is_pa
     kept = [question for question in every if draw.random() < share]
     list(recorded_as(store, crowd, "run-1").ask(kept))
     resumed = recorded_as(store, crowd, "run-2")
-    begun = stored_ballots(resumed, FEATURES, EXAMPLES, votes)
-    assert (
-        sum(int(ballot.cast.sum()) for ballot in begun) == resumed.ledger.cached_calls <= len(set(needed) & set(kept))
-    )
-    labelled = Panel(resumed, EXAMPLES, votes).complete(begun)
-    assert [ballot.labels.tolist() for ballot in labelled.ballots] == [one.tolist() for one in labels]
+    found = counted(resumed, EXAMPLES, FEATURES, votes)
+    assert found.labels.tolist() == [one.tolist() for one in labels]
     known = len(set(needed) & set(kept))
+    assert (found.asked, found.stored, found.cost) == (len(needed) - known, known, PRICE * (len(needed) - known))
     assert (resumed.ledger.paid_calls, resumed.ledger.cached_calls) == (len(needed) - known, known)
     totals = store.costs.totals("run-2")
     assert (totals.paid_calls, totals.cached_calls) == (len(needed) - known, known)
@@ -69,22 +84,19 @@ def test_refusals_are_left_to_be_looked_at_one_by_one(store: Store, crowd: Simul
     refused = sum(answer.verdict is Verdict.REFUSED for answer in answers)
     assert refused > 5
     resumed = recorded_as(store, crowd, "run-2")
-    begun = stored_ballots(resumed, FEATURES, EXAMPLES, 1)
-    assert (resumed.ledger.cached_calls, sum(int(ballot.abstained.sum()) for ballot in begun)) == (
-        len(needed) - refused,
-        0,
-    )
     seen: list[str] = []
-    Panel(resumed, EXAMPLES, 1, lambda answer: seen.append(answer.verdict.value)).complete(begun)
+    batch = LabelBatch(EXAMPLES, FEATURES, 1, wanted=False, on_answer=lambda answer: seen.append(answer.verdict.value))
+    found = collect_votes(resumed, batch)
     assert seen == ["refused"] * refused
+    assert sum(count for (verdict, _), count in found.notes.items() if verdict is Verdict.REFUSED) == refused
     assert (resumed.ledger.paid_calls, resumed.ledger.cached_calls) == (0, len(needed))
 
 
 def test_one_content_under_two_names_is_looked_up_once_and_counted_twice(store: Store, crowd: SimulatedOracle) -> None:
     list(recorded_as(store, crowd, "run-1").ask([Label(FEATURES[0], EXAMPLES[0])]))
     resumed = recorded_as(store, crowd, "run-2")
-    (ballot,) = stored_ballots(resumed, FEATURES[:1], [EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], 1)
-    assert ballot.cast.tolist() == [1, 0, 1]
+    twin = replace(EXAMPLES[0], id="twin")
+    assert counted(resumed, [EXAMPLES[0], twin], FEATURES[:1]).cast.tolist() == [[1, 1]]
     assert (resumed.ledger.cached_calls, store.costs.totals("run-2").cached_calls) == (2, 1)
 
 
@@ -99,18 +111,16 @@ def kept_as(store: Store, crowd: SimulatedOracle, answer: str) -> CachedOracle:
 
 def test_a_lone_surrogate_in_a_reply_hides_no_verdict(store: Store, crowd: SimulatedOracle) -> None:
     recorded = kept_as(store, crowd, r'{"raw":"\ud800","verdict":"yes"}')
-    (ballot,) = stored_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
-    assert ballot.yes.tolist() == [1]
+    assert counted(recorded, EXAMPLES[:1], FEATURES[:1]).yes.tolist() == [[1]]
 
 
 @pytest.mark.parametrize("damaged", ['{"verdict":"perhaps"}', "[1]", "{}", '{"verdict":null}'])
 def test_what_is_no_verdict_counts_for_nothing(store: Store, crowd: SimulatedOracle, damaged: str) -> None:
     recorded = kept_as(store, crowd, damaged)
-    (ballot,) = stored_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
-    assert ballot.cast.tolist() == [0]
+    assert recorded.stored_votes([recorded.keys.of(Label(FEATURES[0], EXAMPLES[0]))]) == [None]
 
 
 def test_what_is_no_json_is_said_to_be_damaged(store: Store, crowd: SimulatedOracle) -> None:
     recorded = kept_as(store, crowd, '{"verdict":"ye')
     with pytest.raises(DamagedStore, match="where JSON was written"):
-        stored_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
+        counted(recorded, EXAMPLES[:1], FEATURES[:1])
