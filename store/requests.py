@@ -23,22 +23,8 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Double,
-    Row,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    literal_column,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from twothirds.store.content import Entry, checksum, decode, encode, joined_keys, split_keys
 from twothirds.store.engine import KEYS, chunks, insert_new, reads, writes
@@ -141,102 +127,72 @@ class ClaimTerms(NamedTuple):
     again: Mapping[str, float]
 
 
-_OPEN = (
-    select(requests, runs.c.scope)
-    .join(runs, runs.c.id == requests.c.run)
-    # Written out, so that the databases see that the partial index serves the query.
-    .where(requests.c.state != literal_column(f"'{CLOSED}'"))
-    .order_by(requests.c.id)
+_IS_OPEN = requests.c.state != sa.literal_column(f"'{CLOSED}'")  # written out for the partial index
+_NOW = bindparam("now", type_=sa.Double)
+_AT = requests.c.id == bindparam("at")
+_ROWS = select(requests, runs.c.scope).join(runs, runs.c.id == requests.c.run)
+_HOLDERS = _ROWS.where(requests.c.id.in_(KEYS))
+_OPEN = _ROWS.where(_IS_OPEN)
+_IS_COLLECTABLE = sa.and_(
+    requests.c.batch.is_not(None), requests.c.owner == NOBODY, requests.c.asked_at > _NOW - COLLECTABLE_SECONDS
 )
-_OVER = or_(
-    requests.c.batch.is_(None),
-    requests.c.owner != NOBODY,
-    requests.c.asked_at <= bindparam("now", type_=Double) - COLLECTABLE_SECONDS,
-)
-_UNORDERED = _OPEN.order_by(None)  # by the index of open requests, not by that of all
-_EXPIRED = _UNORDERED.where(requests.c.lease_until <= bindparam("now", type_=Double), _OVER)
-_OF_OWNERS = _UNORDERED.where(requests.c.owner.in_(bindparam("owners", expanding=True)))
-_OWN = _OPEN.where(requests.c.id.in_(KEYS), requests.c.owner == bindparam("of_owner"))
+_EXPIRED = _OPEN.where(requests.c.lease_until <= _NOW, ~_IS_COLLECTABLE)
+_OF_OWNERS = _OPEN.where(requests.c.owner.in_(bindparam("owners", expanding=True)))
+_OWN = _OPEN.where(requests.c.id.in_(KEYS), requests.c.owner == bindparam("of_owner")).order_by(requests.c.id)
+_OWN = _OWN.with_for_update(of=requests)
 _OWNERS_IN_SCOPE = (
     select(requests.c.owner)
     .distinct()
     .join(runs, runs.c.id == requests.c.run)
-    .where(requests.c.state != literal_column(f"'{CLOSED}'"), runs.c.scope == bindparam("in_scope"))
+    .where(_IS_OPEN, runs.c.scope == bindparam("in_scope"))
 )
 # No lease is longer than its own length from now: one that is was written by a clock that was ahead.
 _SHORTEN = (
     update(requests)
-    .where(
-        requests.c.state != literal_column(f"'{CLOSED}'"),
-        requests.c.lease_until > bindparam("now", type_=Double) + requests.c.lease_seconds + 1,
-    )
-    .values(lease_until=bindparam("now", type_=Double) + requests.c.lease_seconds)
+    .where(_IS_OPEN, requests.c.lease_until > _NOW + requests.c.lease_seconds + 1)
+    .values(lease_until=_NOW + requests.c.lease_seconds)
 )
 _POSITIONS = select(questions.c.key, questions.c.request, questions.c.position).where(questions.c.key.in_(KEYS))
-_HOLDERS = select(requests, runs.c.scope).join(runs, runs.c.id == requests.c.run).where(requests.c.id.in_(KEYS))
 _ANSWERS = (
     select(requests.c.id, requests.c.content, requests.c.run, runs.c.scope, requests.c.kind, requests.c.answered_at)
     .join(runs, runs.c.id == requests.c.run)
     .where(requests.c.id.in_(KEYS), requests.c.content.is_not(None))
 )
-_GIVE_BACK = delete(questions).where(questions.c.key.in_(KEYS), questions.c.request == bindparam("of"))
-_POINT = (
-    update(questions)
-    .where(questions.c.key == bindparam("of_key"), questions.c.request == bindparam("from_request"))
-    .values(request=bindparam("to_request"), position=bindparam("to_position"))
-)
-_DROP = (
-    update(requests)
-    .where(requests.c.id == bindparam("at"))
-    .values(dropped=requests.c.dropped + bindparam("more_dropped"))
-)
-_LEAVE = update(requests).where(requests.c.id == bindparam("at")).values(owner=NOBODY)
+_INSERT = sa.insert(requests).returning(requests.c.id, sort_by_parameter_order=True)
+_GIVE_BACK = sa.delete(questions).where(questions.c.key.in_(KEYS), questions.c.request == bindparam("of"))
+_DROP = update(requests).where(_AT).values(dropped=requests.c.dropped + bindparam("more_dropped"))
+_LEAVE = update(requests).where(_AT).values(owner=NOBODY)
+_FORGOTTEN: dict[str, Any] = {"owner": NOBODY, "token": "", "batch": None, "keys": None}  # of a request that is closed
 _END = (
     update(requests)
-    .where(requests.c.id == bindparam("at"))
-    .values(
-        state=CLOSED,
-        owner=NOBODY,
-        token="",
-        batch=None,
-        keys=None,
-        booked=bindparam("new_booked"),
-        in_doubt=bindparam("new_in_doubt"),
-    )
+    .where(_AT)
+    .values(state=CLOSED, booked=bindparam("new_booked"), in_doubt=bindparam("new_in_doubt"), **_FORGOTTEN)
 )
 _PART_WITH = (
     update(requests)
-    .where(requests.c.id == bindparam("at"))
+    .where(_AT)
     .values(booked=requests.c.booked - bindparam("share"), in_doubt=requests.c.in_doubt - bindparam("share"))
 )
-_SCOPE_OF = select(runs.c.scope).join(requests, requests.c.run == runs.c.id).where(requests.c.id == bindparam("at"))
-_DELETE = delete(requests).where(requests.c.id == bindparam("at"))
-_MOST = bindparam("most", type_=BigInteger)
+_DELETE = sa.delete(requests).where(_AT)
+_RAISE = update(requests).where(_AT).values(booked=bindparam("most"))
+_MOST = bindparam("most", type_=sa.BigInteger)
 _SEND = (
     update(requests)
-    .where(
-        requests.c.id == bindparam("at"),
-        requests.c.owner == bindparam("of_owner"),
-        requests.c.state != CLOSED,
-        requests.c.booked >= _MOST,
-    )
+    .where(_AT, requests.c.owner == bindparam("of_owner"), requests.c.state != CLOSED, requests.c.booked >= _MOST)
     .values(
         state=SENT,
-        lease_until=bindparam("now", type_=Double) + requests.c.lease_seconds,
+        lease_until=_NOW + requests.c.lease_seconds,
         # Never less than before: whoever sends again knows perhaps not of all that has left.
-        in_doubt=case(
+        in_doubt=sa.case(
             (requests.c.cost + requests.c.in_doubt < _MOST, _MOST - requests.c.cost), else_=requests.c.in_doubt
         ),
     )
 )
-_COUNTS = ("cost", "in_doubt", "attempts", "input_tokens", "output_tokens", "seconds")
-_WRITTEN = (*_COUNTS, "state", "owner", "token", "batch", "keys", "booked", "answered", "dropped")
-_RECORD = (
-    update(requests)
-    .where(requests.c.id == bindparam("at"))
-    .values({name: bindparam(f"new_{name}", type_=requests.c[name].type) for name in _WRITTEN})
-)
-_WITH_CONTENT = _RECORD.values({name: bindparam(f"new_{name}") for name in ("answered_at", "content", "checksum")})
+_COUNTS = ("in_doubt", "attempts", "input_tokens", "output_tokens", "seconds")
+_CONTENT = ("answered_at", "content", "checksum")
+_WRITTEN = (*_COUNTS, *_FORGOTTEN, *_CONTENT, "cost", "state", "booked", "answered", "dropped")
+_RECORD = update(requests).where(_AT)
+_RECORD = _RECORD.values({name: bindparam(f"new_{name}", type_=requests.c[name].type) for name in _WRITTEN})
 
 
 class Requests(RunRepository):
@@ -265,7 +221,7 @@ class Requests(RunRepository):
         run, now = self._runs.find(connection, run_id), self._clock()
         if not wanted:
             return Claimed()
-        oracle = _oracle_row(connection, respondent)
+        claiming = _Claiming(connection, run, _oracle_row(connection, respondent), terms, now)
         lock_budget(connection, run)
         connection.execute(_SHORTEN, {"now": now})
         _end_all(connection, run.scope, _EXPIRED, {"now": now}, now)
@@ -273,83 +229,67 @@ class Requests(RunRepository):
         if dead := {holder.owner for _, holder in held.values() if holder.state != CLOSED and is_dead(holder.owner)}:
             _end_all(connection, run.scope, _OF_OWNERS, {"owners": sorted(dead)}, now)
             held = _held(connection, wanted)
-        new = _NewRequests(run=run.run, oracle=oracle, terms=terms, now=now)
-        claimed, fresh, adoptable = _decide(wanted, held, terms)
-        fits = _fitting(connection, run, fresh, terms.budget)
-        if fits < len(fresh) and _end_dead_in(connection, run.scope, now):
-            claimed, fresh, adoptable = _decide(wanted, _held(connection, wanted), terms)
-            fits = _fitting(connection, run, fresh, terms.budget)
-        claimed.refused = [request for request, _ in fresh[fits:]]
-        if fits:
-            reserve(connection, run, sum(request.bound for request, _ in fresh[:fits]), terms.budget)
-            new.insert(connection, fresh[:fits], claimed)
-        for number, keys in adoptable.items():
-            _adopt(connection, run, number, keys, new, claimed)
-        return claimed
+        claiming.decide(wanted, held)
+        if claiming.fits() < len(claiming.fresh) and _end_dead_in(connection, run.scope, now):
+            claiming.decide(wanted, _held(connection, wanted))
+        claiming.insert(claiming.fits())
+        for number, keys in claiming.adoptable.items():
+            claiming.adopt(number, keys)
+        return claiming.claimed
 
-    def send(self, run_id: str, owner: str, at_most: Mapping[int, int], budget: int | None) -> tuple[set[int], bool]:
+    @writes
+    def send(
+        self, connection: Connection, run_id: str, owner: str, at_most: Mapping[int, int], budget: int | None
+    ) -> tuple[set[int], bool]:
         """Mark requests as sent, just before an attempt leaves, with the most that each may have cost after it. Where
         that is more than was reserved, more is reserved.
 
         Returns those that may leave, and whether the budget does not cover one of the others. A request that is not
         returned is another owner's by now."""
-        marked = self._mark_sent(owner, at_most)
-        more = {number: most for number, most in at_most.items() if number not in marked}
-        if not more:
+        now = self._clock()
+        marked = _marked_sent(connection, owner, at_most, now)
+        unmarked = [number for number in at_most if number not in marked]
+        if not unmarked:
             return marked, False
-        raised, is_refused = self._raise_and_send(run_id, owner, more, budget)
-        return marked | raised, is_refused
-
-    @writes
-    def _mark_sent(self, connection: Connection, owner: str, at_most: Mapping[int, int]) -> set[int]:
-        return _marked_sent(connection, owner, at_most, self._clock())
-
-    @writes
-    def _raise_and_send(
-        self, connection: Connection, run_id: str, owner: str, at_most: Mapping[int, int], budget: int | None
-    ) -> tuple[set[int], bool]:
-        run, now = self._runs.find(connection, run_id), self._clock()
+        run = self._runs.find(connection, run_id)
         lock_budget(connection, run)
-        own = connection.execute(_OWN.with_for_update(of=requests), {"keys": list(at_most), "of_owner": owner}).all()
+        own = connection.execute(_OWN, {"keys": unmarked, "of_owner": owner}).all()
         lacking = {row.id: at_most[row.id] - row.booked for row in own if row.booked < at_most[row.id]}
         more = sum(lacking.values())
         if budget is not None and booked_against(connection, run) + more > budget:
             _end_dead_in(connection, run.scope, now)
             if booked_against(connection, run) + more > budget:
-                return set(), True
+                return marked, True
         if lacking:
             reserve(connection, run, more, budget)
-            raised = update(requests).where(requests.c.id == bindparam("at")).values(booked=bindparam("most"))
-            connection.execute(raised, [{"at": number, "most": at_most[number]} for number in sorted(lacking)])
-        return _marked_sent(connection, owner, {row.id: at_most[row.id] for row in own}, now), False
+            connection.execute(_RAISE, [{"at": number, "most": at_most[number]} for number in sorted(lacking)])
+        return marked | _marked_sent(connection, owner, {row.id: at_most[row.id] for row in own}, now), False
 
     @writes
     def record(self, connection: Connection, run_id: str, replies: Collection[Reply]) -> dict[str, dict[str, Any]]:
         """Store answers and book what they cost, also of requests that were closed meanwhile.
 
         Returns the stored answer of each question that another request had answered before: that is the one to use."""
-        run, now = self._runs.find(connection, run_id), self._clock()
-        by_number = {reply.request: reply for reply in replies}
+        run, by_number = self._runs.find(connection, run_id), {reply.request: reply for reply in replies}
         if not by_number:
             return {}
         lock_scope(connection, run.scope)
-        locked = _HOLDERS.with_for_update(of=requests).order_by(requests.c.id)
-        rows = {row.id: row for row in _in_chunks(connection, locked, sorted(by_number))}
+        rows = {row.id: row for row in _locked(connection, by_number)}
         for number, reply in by_number.items():
             if number not in rows and (reply.answers or reply.cost or reply.in_doubt):
                 raise StoreError(f"request {number} is not in the store: claim questions before asking them")
             if number in rows and reply.overcharge > 1.0:
                 higher = (oracles.c.id == rows[number].oracle, oracles.c.overcharge < reply.overcharge)
                 connection.execute(update(oracles).where(*higher).values(overcharge=reply.overcharge))
-        return _Recording(connection, now).record([(rows[number], by_number[number]) for number in sorted(rows)])
+        recording = _Recording(connection, [(rows[number], by_number[number]) for number in sorted(rows)])
+        return recording.write(self._clock())
 
     @writes
     def release(self, connection: Connection, owner: str, numbers: Collection[int], *, uncharged: bool = False) -> int:
         """Give requests up, and their questions back. What was sent may have been charged, so what is in doubt stays
         booked, unless it is known to be `uncharged`. One that a batch holds is left to be adopted. Returns what stays
         in doubt."""
-        values = {"keys": sorted(set(numbers)), "of_owner": owner}
-        own = connection.execute(_OWN.with_for_update(of=requests), values).all() if numbers else []
+        own = connection.execute(_OWN, {"keys": sorted(set(numbers)), "of_owner": owner}).all() if numbers else []
         return _end(connection, own, self._clock(), uncharged=uncharged)
 
     @writes
@@ -359,9 +299,9 @@ class Requests(RunRepository):
         changed: dict[str, Any] = {"batch": batch, "lease_until": self._clock() + requests.c.lease_seconds}
         if batch is not None:
             changed |= {"state": SENT, "in_doubt": requests.c.booked - requests.c.cost, "asked_at": self._clock()}
-        own = (requests.c.owner == owner, requests.c.state != CLOSED)
         for part in chunks(sorted(set(numbers))):
-            connection.execute(update(requests).where(requests.c.id.in_(part), *own).values(changed))
+            own = update(requests).where(requests.c.id.in_(part), requests.c.owner == owner, requests.c.state != CLOSED)
+            connection.execute(own.values(changed))
 
     @writes
     def take_over(self, connection: Connection, account: str, run_id: str) -> int:
@@ -375,12 +315,12 @@ class Requests(RunRepository):
         taken = (runs.c.scope.in_([scope, run.scope]), runs.c.flow == PROBE, runs.c.id != run.run)
         probes = {row.id: row.booked for row in connection.execute(select(runs.c.id, runs.c.booked).where(*taken))}
         of_probes = requests.c.run.in_(list(probes))
-        paid = connection.execute(select(func.sum(requests.c.cost)).where(of_probes)).scalar() or 0
+        paid = connection.execute(select(sa.func.sum(requests.c.cost)).where(of_probes)).scalar() or 0
         connection.execute(update(requests).where(of_probes).values(run=run.run))
         add_booked(connection, {run.run: sum(probes.values()), **{probe: -booked for probe, booked in probes.items()}})
         connection.execute(update(scopes).where(scopes.c.id == scope).values(taken_over_by=run.scope))
-        empty = [*taken, runs.c.ended_at.is_not(None), ~exists().where(requests.c.run == runs.c.id)]
-        connection.execute(delete(runs).where(*empty))
+        empty = [*taken, runs.c.ended_at.is_not(None), ~sa.exists().where(requests.c.run == runs.c.id)]
+        connection.execute(sa.delete(runs).where(*empty))
         return int(paid)
 
     @reads
@@ -393,8 +333,8 @@ class Requests(RunRepository):
     def in_batches(self, connection: Connection, keys: Sequence[str]) -> list[str]:
         """Those of the questions, in their order, that a provider's batch holds."""
         positions = positions_of(connection, keys)
-        held = select(requests.c.id).where(requests.c.batch.is_not(None), requests.c.id.in_(KEYS))
-        numbers = {row.id for row in _in_chunks(connection, held, sorted({at[0] for at in positions.values()}))}
+        holders = _in_chunks(connection, _HOLDERS, sorted({number for number, _ in positions.values()}))
+        numbers = {row.id for row in holders if row.batch is not None}
         return [key for key in keys if key in positions and positions[key][0] in numbers]
 
     @reads
@@ -415,11 +355,17 @@ class Requests(RunRepository):
     @reads
     def count(self, connection: Connection, scope: str | None = None) -> int:
         """How many answers are stored, or how many of them the runs of a scope have paid for."""
-        total = select(func.coalesce(func.sum(requests.c.answered - requests.c.dropped), 0))
+        total = select(sa.func.coalesce(sa.func.sum(requests.c.answered - requests.c.dropped), 0))
         if scope is not None:
             of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope)
             total = total.where(requests.c.run.in_(of_scope.where(scopes.c.scope == storable(scope))))
         return int(connection.execute(total.where(requests.c.kind.not_in((PROBE, COMPUTED)))).scalar_one())
+
+
+def positions_of(connection: Connection, keys: Collection[str]) -> dict[str, tuple[int, int]]:
+    """To which request and position each of the questions leads."""
+    found = _in_chunks(connection, _POSITIONS, [bytes.fromhex(key) for key in keys])
+    return {key.hex(): (request, position) for key, request, position in found}
 
 
 def stored_answers(connection: Connection, keys: Collection[str]) -> dict[str, StoredAnswer]:
@@ -437,10 +383,8 @@ def stored_answers(connection: Connection, keys: Collection[str]) -> dict[str, S
 
 def drop_answer(connection: Connection, key: str) -> None:
     """Take a question from the request that has answered it: the answer stays in the books, the question is open."""
-    at = positions_of(connection, [key]).get(key)
-    if at is not None and stored_answers(connection, [key]):
-        connection.execute(_GIVE_BACK, {"keys": [bytes.fromhex(key)], "of": at[0]})
-        connection.execute(_DROP, {"at": at[0], "more_dropped": 1})
+    if stored_answers(connection, [key]):
+        _drop(connection, positions_of(connection, [key])[key][0], [key])
 
 
 def end_open_requests(connection: Connection, now: float) -> None:
@@ -469,10 +413,9 @@ def _in_chunks(connection: Connection, statement: Any, values: Sequence[Any]) ->
     return [row for part in chunks(values) for row in connection.execute(statement, {"keys": part})]
 
 
-def positions_of(connection: Connection, keys: Collection[str]) -> dict[str, tuple[int, int]]:
-    """To which request and position each of the questions leads."""
-    found = _in_chunks(connection, _POSITIONS, [bytes.fromhex(key) for key in keys])
-    return {key.hex(): (request, position) for key, request, position in found}
+def _locked(connection: Connection, numbers: Iterable[int]) -> list[Row[Any]]:
+    """These requests, locked until the transaction ends."""
+    return _in_chunks(connection, _HOLDERS.order_by(requests.c.id).with_for_update(of=requests), sorted(numbers))
 
 
 _Held = dict[str, tuple[int, Row[Any]]]  # by key: position and request
@@ -484,187 +427,160 @@ def _held(connection: Connection, wanted: Iterable[Wanted]) -> _Held:
     return {key: (position, rows[number]) for key, (number, position) in at.items() if number in rows}
 
 
-_Fresh = list[tuple[Wanted, dict[str, int]]]  # with the requests that answered those of its questions asked again
+class _Claiming:
+    """One claim: what is decided about the requests that are wanted, within one transaction."""
 
+    def __init__(self, connection: Connection, run: RunRow, oracle: int, terms: ClaimTerms, now: float) -> None:
+        self._connection, self._run, self._oracle, self._terms, self._now = connection, run, oracle, terms, now
+        self.claimed = Claimed()
+        self.fresh: list[Wanted] = []  # with questions that nobody asks
+        self.adoptable: defaultdict[int, list[str]] = defaultdict(list)  # by request that a batch holds
+        self._earlier: dict[str, int] = {}  # of questions that are asked again: the request that has answered them
 
-def _decide(
-    wanted: Sequence[Wanted], held: _Held, terms: ClaimTerms
-) -> tuple[Claimed, _Fresh, Mapping[int, list[str]]]:
-    """What to do with each request: the new ones, and the questions that can be adopted from requests in batches."""
-    claimed, fresh, own = Claimed(), _Fresh(), dict[int, Row[Any]]()
-    adoptable = defaultdict[int, list[str]](list)
-    seen = set[str]()
-    for request in wanted:
-        keys, earlier = list[str](), dict[str, int]()
-        for key in dict.fromkeys(request.keys):
-            if key in seen:
-                continue
-            seen.add(key)
-            if key not in held:
-                keys.append(key)
-                continue
-            position, row = held[key]
-            if row.state == CLOSED or (row.answered and decode(row.content)[position] is not None):
-                if key in terms.again and row.answered_at < terms.again[key]:
-                    earlier[key] = row.id
+    def decide(self, wanted: Sequence[Wanted], held: _Held) -> None:
+        self.claimed, self.fresh, self.adoptable = Claimed(), [], defaultdict(list)
+        own, seen, again = dict[int, Row[Any]](), set[str](), self._terms.again
+        for request in wanted:
+            keys = []
+            for key in dict.fromkeys(request.keys):
+                if key in seen:
+                    continue
+                seen.add(key)
+                if key not in held:
                     keys.append(key)
+                    continue
+                position, row = held[key]
+                if row.state == CLOSED or (row.answered and decode(row.content)[position] is not None):
+                    if key in again and row.answered_at < again[key]:
+                        self._earlier[key] = row.id
+                        keys.append(key)
+                    else:
+                        self.claimed.known.add(key)
+                elif row.token == self._terms.token:  # this very call was committed, only its acknowledgement was lost
+                    own[row.id] = row
+                elif row.batch is not None and row.owner == NOBODY:
+                    self.adoptable[row.id].append(key)
                 else:
-                    claimed.known.add(key)
-            elif row.token == terms.token:  # this very call was committed, only its acknowledgement was lost
-                own[row.id] = row
-            elif row.batch is not None and row.owner == NOBODY:
-                adoptable[row.id].append(key)
-            else:
-                claimed.held.add(key)
-        if keys:
-            fresh.append((Wanted(tuple(keys), request.bound, request.kind), earlier))
-    claimed.granted = [Granted(row.id, tuple(split_keys(row.keys)), row.booked) for row in own.values()]
-    return claimed, fresh, adoptable
-
-
-def _fitting(connection: Connection, run: RunRow, fresh: _Fresh, budget: int | None) -> int:
-    """How many of the requests, from the first on, the budget covers."""
-    if budget is None:
-        return len(fresh)
-    left = max(budget - booked_against(connection, run), 0)
-    return sum(1 for total in accumulate(request.bound for request, _ in fresh) if total <= left)
-
-
-_INSERT = insert(requests).returning(requests.c.id, sort_by_parameter_order=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _NewRequests:
-    run: int
-    oracle: int
-    terms: ClaimTerms
-    now: float
-
-    def row(self, keys: Sequence[str], **changes: Any) -> dict[str, Any]:
-        nothing = dict.fromkeys(("in_doubt", "cost", "attempts", "input_tokens", "output_tokens", "seconds"), 0)
-        return {
-            **nothing,
-            "run": self.run,
-            "oracle": self.oracle,
-            "state": RESERVED,
-            "owner": self.terms.owner,
-            "token": self.terms.token,
-            "lease_seconds": self.terms.lease_seconds,
-            "lease_until": self.now + self.terms.lease_seconds,
-            "questions": len(keys),
-            "answered": 0,
-            "dropped": 0,
-            "asked_at": self.now,
-            "keys": joined_keys(keys),
-            "batch": None,
-            **changes,
-        }
-
-    def insert(self, connection: Connection, fresh: _Fresh, claimed: Claimed) -> None:
-        """A request that loses a question to a process that was faster is given up, and its questions are held."""
-        rows = [self.row(wanted.keys, kind=storable(wanted.kind), booked=wanted.bound) for wanted, _ in fresh]
-        numbers = connection.execute(_INSERT, rows).scalars().all()
-        new, moves = list[dict[str, Any]](), list[_Move]()
-        for number, (wanted, earlier) in zip(numbers, fresh, strict=True):
-            for position, key in enumerate(wanted.keys):
-                if key in earlier:
-                    moves.append(_Move(bytes.fromhex(key), earlier[key], number, position))
-                else:
-                    new.append({"key": bytes.fromhex(key), "request": number, "position": position})
-        # In the order of the keys: two transactions that want the same ones never wait for each other.
-        moves.sort()
-        new.sort(key=itemgetter("key"))
-        if moves:
-            drops = Counter(move.old for move in moves)
-            connection.execute(_DROP, [{"at": old, "more_dropped": count} for old, count in sorted(drops.items())])
-        moved = _point(connection, moves)
-        inserted = insert_new(connection, questions, new)
-        granted = [
-            Granted(number, wanted.keys, wanted.bound) for number, (wanted, _) in zip(numbers, fresh, strict=True)
+                    self.claimed.held.add(key)
+            if keys:
+                self.fresh.append(Wanted(tuple(keys), request.bound, request.kind))
+        self.claimed.granted = [
+            Granted(row.id, tuple(split_keys(row.keys)), row.booked, is_adopted=row.batch is not None)
+            for row in own.values()
         ]
-        if inserted < len(new) or moved < len(moves):
-            granted = _without_lost(connection, granted, claimed, self.now)
-        claimed.granted += granted
+
+    def fits(self) -> int:
+        """How many of the requests, from the first on, the budget covers."""
+        if self._terms.budget is None:
+            return len(self.fresh)
+        left = max(self._terms.budget - booked_against(self._connection, self._run), 0)
+        return sum(1 for total in accumulate(request.bound for request in self.fresh) if total <= left)
+
+    def insert(self, fits: int) -> None:
+        """Reserve and insert so many of the requests. One that loses a question to a process that was faster is given
+        up, and its questions are held."""
+        new, self.claimed.refused = self.fresh[:fits], self.fresh[fits:]
+        if not new:
+            return
+        connection = self._connection
+        reserve(connection, self._run, sum(wanted.bound for wanted in new), self._terms.budget)
+        rows = [self._row(wanted.keys, kind=storable(wanted.kind), booked=wanted.bound) for wanted in new]
+        numbers = connection.execute(_INSERT, rows).scalars().all()
+        granted = [Granted(number, wanted.keys, wanted.bound) for number, wanted in zip(numbers, new, strict=True)]
+        dropped = defaultdict[int, list[str]](list)
+        for key in (key for wanted in new for key in wanted.keys if key in self._earlier):
+            dropped[self._earlier[key]].append(key)
+        for number, keys in sorted(dropped.items()):
+            _drop(connection, number, keys)
+        leads = {key: (grant.request, place) for grant in granted for place, key in enumerate(grant.keys)}
+        if _lead(connection, leads) < len(leads):
+            at = positions_of(connection, list(leads))
+            lost = {number for key, (number, _) in leads.items() if at.get(key, (0, 0))[0] != number}
+            self.claimed.held.update(key for grant in granted if grant.request in lost for key in grant.keys)
+            _end(connection, _in_chunks(connection, _HOLDERS, sorted(lost)), self._now)
+            granted = [grant for grant in granted if grant.request not in lost]
+        self.claimed.granted += granted
+
+    def adopt(self, number: int, wanted: Sequence[str]) -> None:
+        """Take over these questions of a request that a provider's batch holds, with their share of what it has booked.
+        Within one scope they are paid for already, whatever the budget; the budget of another scope must cover them."""
+        connection, run, terms = self._connection, self._run, self._terms
+        scope = connection.execute(select(runs.c.scope).join(requests).where(requests.c.id == number)).scalar()
+        is_free = scope == run.scope or (scope is not None and lock_free_scopes(connection, [scope]))
+        holder = connection.execute(_OWN, {"keys": [number], "of_owner": NOBODY}).one_or_none() if is_free else None
+        left = [] if holder is None else _unanswered(connection, holder)
+        mine = [key for key in left if key in wanted]
+        if holder is None or not mine:  # the books of its scope are in use, or somebody was faster
+            self.claimed.held.update(wanted)
+            return
+        share = -(-holder.in_doubt * len(mine) // len(left))
+        budget = terms.budget if scope != run.scope else None
+        if budget is not None and booked_against(connection, run) + share > budget:
+            self.claimed.refused.append(Wanted(tuple(mine), share, holder.kind))
+            return
+        row = self._row(mine, kind=holder.kind, booked=share, in_doubt=share)
+        row |= {"oracle": holder.oracle, "state": SENT, "batch": holder.batch, "asked_at": holder.asked_at}
+        adopted = int(connection.execute(_INSERT, [row]).scalar_one())
+        _give_back(connection, number, mine)
+        _lead(connection, {key: (adopted, place) for place, key in enumerate(mine)})
+        given = share
+        if len(mine) < len(left):
+            connection.execute(_PART_WITH, {"at": number, "share": share})
+        else:  # what was answered stays with the run that has paid for it
+            connection.execute(_END, {"at": number, "new_booked": holder.cost, "new_in_doubt": 0})
+            given = holder.booked - holder.cost
+        changes = Counter({run.run: share})
+        changes[holder.run] -= given
+        add_booked(connection, changes)
+        self.claimed.granted.append(Granted(adopted, tuple(mine), share, is_adopted=True))
+
+    def _row(self, keys: Sequence[str], **changes: Any) -> dict[str, Any]:
+        terms = self._terms
+        row: dict[str, Any] = dict.fromkeys((*_COUNTS, "cost", "answered", "dropped"), 0)
+        row |= {"run": self._run.run, "oracle": self._oracle, "state": RESERVED, "batch": None}
+        row |= {"owner": terms.owner, "token": terms.token, "asked_at": self._now, "lease_seconds": terms.lease_seconds}
+        row |= {"lease_until": self._now + terms.lease_seconds, "questions": len(keys), "keys": joined_keys(keys)}
+        return row | changes
 
 
-class _Move(NamedTuple):
-    """A question that leads from one request to another from now on."""
-
-    key: bytes
-    old: int
-    new: int
-    position: int
+def _lead(connection: Connection, leads: Mapping[str, tuple[int, int]]) -> int:
+    """Let these questions, which lead nowhere, lead to requests and positions; how many did, for others may be faster.
+    In the order of the keys: two transactions that want the same ones never wait for each other."""
+    rows = [{"key": bytes.fromhex(key), "request": at[0], "position": at[1]} for key, at in leads.items()]
+    return insert_new(connection, questions, sorted(rows, key=itemgetter("key")))
 
 
-def _point(connection: Connection, moves: Sequence[_Move]) -> int:
-    """Let questions lead to other requests; how many did."""
-    rows = [
-        {"of_key": move.key, "from_request": move.old, "to_request": move.new, "to_position": move.position}
-        for move in moves
-    ]
-    return connection.execute(_POINT, rows).rowcount if rows else 0
+def _give_back(connection: Connection, number: int, keys: Sequence[str]) -> int:
+    """Have these questions lead to the request no more: they are open again. How many did lead to it."""
+    parts = chunks([bytes.fromhex(key) for key in keys])
+    return sum(connection.execute(_GIVE_BACK, {"keys": part, "of": number}).rowcount for part in parts)
 
 
-def _without_lost(connection: Connection, granted: Sequence[Granted], claimed: Claimed, now: float) -> list[Granted]:
-    at = positions_of(connection, [key for grant in granted for key in grant.keys])
-    kept = [grant for grant in granted if all(at.get(key, (0, 0))[0] == grant.request for key in grant.keys)]
-    lost = {grant.request for grant in granted} - {grant.request for grant in kept}
-    claimed.held.update(key for grant in granted if grant.request in lost for key in grant.keys)
-    _end(connection, _in_chunks(connection, _OPEN.where(requests.c.id.in_(KEYS)), sorted(lost)), now)
-    return kept
+def _drop(connection: Connection, number: int, keys: Sequence[str]) -> None:
+    """Take answered questions from a request, which keeps their answers in the books."""
+    connection.execute(_DROP, {"at": number, "more_dropped": _give_back(connection, number, keys)})
 
 
-def _adopt(
-    connection: Connection, run: RunRow, number: int, wanted: Sequence[str], new: _NewRequests, claimed: Claimed
-) -> None:
-    """Take over these questions of a request that a provider's batch holds, with their share of what it has booked.
-    Within one scope they are paid for already, whatever the budget; the budget of another scope must cover them."""
-    scope = connection.execute(_SCOPE_OF, {"at": number}).scalar()
-    is_free = scope == run.scope or (scope is not None and lock_free_scopes(connection, [scope]))
-    values = {"keys": [number], "of_owner": NOBODY}
-    holder = connection.execute(_OWN.with_for_update(of=requests), values).one_or_none() if is_free else None
-    left = [] if holder is None else _unanswered(connection, holder)
-    mine = [key for key in left if key in wanted]
-    if holder is None or not mine:  # the books of its scope are in use, or somebody was faster
-        claimed.held.update(wanted)
-        return
-    booked = -(-holder.in_doubt * len(mine) // len(left))
-    budget = new.terms.budget if scope != run.scope else None
-    if budget is not None and booked_against(connection, run) + booked > budget:
-        claimed.refused.append(Wanted(tuple(mine), booked, holder.kind))
-        return
-    row = new.row(mine, kind=holder.kind, booked=booked, in_doubt=booked)
-    row |= {"oracle": holder.oracle, "state": SENT, "batch": holder.batch, "asked_at": holder.asked_at}
-    adopted = int(connection.execute(_INSERT, [row]).scalar_one())
-    _point(connection, [_Move(bytes.fromhex(key), holder.id, adopted, at) for at, key in enumerate(mine)])
-    if len(mine) < len(left):
-        connection.execute(_PART_WITH, {"at": holder.id, "share": booked})
-    else:  # what was answered stays with the run that has paid for it
-        connection.execute(_END, {"at": holder.id, "new_booked": holder.cost, "new_in_doubt": 0})
-    changes = Counter({holder.run: -booked if len(mine) < len(left) else holder.cost - holder.booked})
-    changes[run.run] += booked
-    add_booked(connection, changes)
-    claimed.granted.append(Granted(adopted, tuple(mine), booked, is_adopted=True))
+def _entries(row: Row[Any]) -> list[Any]:
+    """Questions and answers by position."""
+    return decode(row.content) if row.content else [None] * row.questions
+
+
+def _without_answer(row: Row[Any], entries: Sequence[Entry | None]) -> list[str]:
+    return [key for key, entry in zip(split_keys(row.keys), entries, strict=True) if entry is None]
 
 
 def _unanswered(connection: Connection, row: Row[Any]) -> list[str]:
     """The questions that still lead to an open request and that it has not answered."""
-    entries, keys = decode(row.content) if row.content else [], split_keys(row.keys)
+    keys = _without_answer(row, _entries(row))
     at = positions_of(connection, keys)
-    return [
-        key
-        for position, key in enumerate(keys)
-        if at.get(key) == (row.id, position) and (not entries or entries[position] is None)
-    ]
+    return [key for key in keys if key in at and at[key][0] == row.id]
 
 
 def _marked_sent(connection: Connection, owner: str, at_most: Mapping[int, int], now: float) -> set[int]:
     terms = {"of_owner": owner, "now": now}
-    return {
-        number
-        for number, most in sorted(at_most.items())
-        if connection.execute(_SEND, {"at": number, "most": most, **terms}).rowcount
-    }
+    requested = sorted(at_most.items())
+    return {at for at, most in requested if connection.execute(_SEND, {"at": at, "most": most, **terms}).rowcount}
 
 
 def _end_all(connection: Connection, scope: int, search: Any, values: Mapping[str, Any], now: float) -> bool:
@@ -688,126 +604,98 @@ def _end_dead_in(connection: Connection, scope: int, now: float) -> bool:
 def _end(connection: Connection, rows: Iterable[Row[Any]], now: float, *, uncharged: bool = False) -> int:
     """Give back the questions that have no answer. What was never sent is deleted; what was sent stays, with what is in
     doubt. Returns that."""
-    left, ended, deleted, changes, in_doubt = list[dict[str, Any]](), [], [], Counter[int](), 0
+    changes, in_doubt = Counter[int](), 0
     for row in rows:
         if row.batch is not None and now - row.asked_at < COLLECTABLE_SECONDS:
-            left.append({"at": row.id})
+            connection.execute(_LEAVE, {"at": row.id})
             in_doubt += row.booked - row.cost
             continue
-        entries = decode(row.content) if row.content else []
-        _give_back(connection, row, entries)
-        doubt = row.in_doubt if row.state == SENT and not uncharged else 0
-        if row.answered or row.cost or (row.state == SENT and not uncharged):
-            ended.append({"at": row.id, "new_booked": row.cost + doubt, "new_in_doubt": doubt})
+        _give_back(connection, row.id, _without_answer(row, _entries(row)))
+        may_be_charged = row.state == SENT and not uncharged
+        doubt = row.in_doubt if may_be_charged else 0
+        if row.answered or row.cost or may_be_charged:
+            connection.execute(_END, {"at": row.id, "new_booked": row.cost + doubt, "new_in_doubt": doubt})
         else:
-            deleted.append({"at": row.id})
+            connection.execute(_DELETE, {"at": row.id})
         changes[row.run] += row.cost + doubt - row.booked
         in_doubt += doubt
-    for statement, values in ((_LEAVE, left), (_END, ended), (_DELETE, deleted)):
-        if values:
-            connection.execute(statement, values)
     add_booked(connection, changes)
     return in_doubt
 
 
-def _give_back(connection: Connection, row: Row[Any], entries: Sequence[Entry | None]) -> None:
-    """The questions of a request that it has not answered are open again."""
-    unanswered = [
-        bytes.fromhex(key) for at, key in enumerate(split_keys(row.keys)) if not entries or entries[at] is None
-    ]
-    for part in chunks(unanswered):
-        connection.execute(_GIVE_BACK, {"keys": part, "of": row.id})
-
-
 class _Recording:
-    """The answers of some replies, as they are stored."""
+    """Replies that are stored within one transaction, in which their requests are locked."""
 
-    def __init__(self, connection: Connection, now: float) -> None:
+    def __init__(self, connection: Connection, replies: Sequence[tuple[Row[Any], Reply]]) -> None:
         self._connection = connection
-        self._now = now
+        self._replies = replies
+        self._at = positions_of(connection, [reply.keys[place] for _, reply in replies for place in reply.answers])
+        own = {row.id: row for row, _ in replies}
+        others = _locked(connection, {number for number, _ in self._at.values()} - own.keys())
+        self._entries = {row.id: _entries(row) for row in [*own.values(), *others]}  # by request
         self._earlier: dict[str, dict[str, Any]] = {}
-        self._changes = Counter[int]()  # of what runs have booked
 
-    def record(self, replies: Sequence[tuple[Row[Any], Reply]]) -> dict[str, dict[str, Any]]:
-        keys = [reply.keys[position] for _, reply in replies for position in reply.answers]
-        at = positions_of(self._connection, keys)
-        others = sorted({number for number, _ in at.values()} - {row.id for row, _ in replies})
-        locked = _HOLDERS.with_for_update(of=requests).order_by(requests.c.id)
-        holders = {row.id: row for row in _in_chunks(self._connection, locked, others)} if others else {}
-        holders |= {row.id: row for row, _ in replies}
-        plain, with_content = list[dict[str, Any]](), list[dict[str, Any]]()
-        for row, reply in replies:
-            written = self._written(row, reply, at, holders)
-            if written is not None:
-                (with_content if "new_content" in written else plain).append(written)
-        for statement, values in ((_RECORD, plain), (_WITH_CONTENT, with_content)):
-            if values:
-                self._connection.execute(statement, values)
-        add_booked(self._connection, self._changes)
+    def write(self, now: float) -> dict[str, dict[str, Any]]:
+        """Returns the answers by others that came first."""
+        changes, written = Counter[int](), list[dict[str, Any]]()
+        for row, reply in self._replies:
+            values = self._values(row, reply, now)
+            changes[row.run] += values["booked"] - row.booked
+            if values["state"] == CLOSED != row.state and not (values["answered"] or values["booked"]):
+                self._connection.execute(_DELETE, {"at": row.id})  # nothing is left of it
+            else:
+                written.append({"at": row.id} | {f"new_{name}": value for name, value in values.items()})
+        if written:
+            self._connection.execute(_RECORD, written)
+        add_booked(self._connection, changes)
         return self._earlier
 
-    def _written(
-        self, row: Row[Any], reply: Reply, at: Mapping[str, tuple[int, int]], holders: Mapping[int, Row[Any]]
-    ) -> dict[str, Any] | None:
-        """The new values of a request; None where nothing is left of it."""
-        entries = decode(row.content) if row.content else [None] * row.questions
-        new = {position: entry for position, entry in reply.answers.items() if entries[position] is None}
-        dropped = self._lead_here(row, reply, new, at, holders)
-        for position, entry in new.items():
-            entries[position] = entry
+    def _values(self, row: Row[Any], reply: Reply, now: float) -> dict[str, Any]:
+        entries = self._entries[row.id]
+        new = {place: entry for place, entry in reply.answers.items() if entries[place] is None}
+        dropped = self._lead_here(row.id, {reply.keys[place]: place for place in new})
+        for place, entry in new.items():
+            entries[place] = entry
         closes = reply.closes or row.state == CLOSED or None not in entries
         if closes and row.state != CLOSED:
-            _give_back(self._connection, row, entries)
-        settled = _settled(self._connection, row.id) if row.state == CLOSED else 0
-        cost = reply.cost + settled
+            _give_back(self._connection, row.id, _without_answer(row, entries))
+        cost = reply.cost + (_settled(self._connection, row.id) if row.state == CLOSED else 0)
         spent = cost + reply.in_doubt
-        booked = spent if closes else max(row.booked, spent)
-        self._changes[row.run] += booked - row.booked
-        answered = len(entries) - entries.count(None)
-        if closes and not (answered or spent or row.state == CLOSED):
-            self._connection.execute(_DELETE, {"at": row.id})
-            return None
-        written = {f"new_{name}": getattr(reply, name) for name in _COUNTS}
-        written |= {"at": row.id, "new_cost": cost, "new_booked": booked, "new_answered": answered}
-        written |= {"new_state": CLOSED if closes else SENT, "new_dropped": row.dropped + dropped}
-        kept = ("owner", "token", "batch", "keys")
-        gone = {"owner": NOBODY, "token": "", "batch": None, "keys": None}
-        written |= {f"new_{name}": gone[name] if closes else getattr(row, name) for name in kept}
+        kept = _FORGOTTEN if closes else {name: getattr(row, name) for name in _FORGOTTEN}
+        content = {name: getattr(row, name) for name in _CONTENT}
         if new:
-            content = encode(entries)
-            written |= {"new_answered_at": self._now, "new_content": content, "new_checksum": checksum(content)}
-        return written
+            encoded = encode(entries)
+            content = {"answered_at": now, "content": encoded, "checksum": checksum(encoded)}
+        return {
+            **{name: getattr(reply, name) for name in _COUNTS},
+            **kept,
+            **content,
+            "state": CLOSED if closes else SENT,
+            "cost": cost,
+            "booked": spent if closes else max(row.booked, spent),
+            "answered": len(entries) - entries.count(None),
+            "dropped": row.dropped + dropped,
+        }
 
-    def _lead_here(
-        self,
-        row: Row[Any],
-        reply: Reply,
-        new: Mapping[int, Entry],
-        at: Mapping[str, tuple[int, int]],
-        holders: Mapping[int, Row[Any]],
-    ) -> int:
+    def _lead_here(self, number: int, places: Mapping[str, int]) -> int:
         """Let the questions lead to their answers; returns how many of these others have answered before."""
-        dropped, open_again = 0, []
-        for position in new:
-            key = reply.keys[position]
-            number, place = at.get(key, (None, 0))
-            if number == row.id:
+        dropped, leads = 0, dict[str, tuple[int, int]]()
+        for key, place in places.items():
+            holder, position = self._at.get(key, (None, 0))
+            if holder == number:
                 continue
-            if number is None:  # it was given back, and nobody has asked since
-                open_again.append({"key": bytes.fromhex(key), "request": row.id, "position": position})
-                continue
-            holder = holders[number]
-            answer = decode(holder.content)[place] if holder.content else None
-            if answer is not None:
+            if holder is not None and (answer := self._entries[holder][position]) is not None:
                 self._earlier[key] = answer[1]
                 dropped += 1
-            else:  # whoever asks it now will hear of this answer
-                _point(self._connection, [_Move(bytes.fromhex(key), number, row.id, position)])
-        insert_new(self._connection, questions, open_again)
+                continue
+            if holder is not None:  # whoever asks it now will hear of this answer
+                _give_back(self._connection, holder, [key])
+            leads[key] = self._at[key] = number, place
+        _lead(self._connection, leads)
         return dropped
 
 
 def _settled(connection: Connection, number: int) -> int:
     """What was settled of it by hand stays booked beside a late answer."""
-    query = select(func.coalesce(func.sum(settlements.c.cost), 0)).where(settlements.c.request == number)
+    query = select(sa.func.coalesce(sa.func.sum(settlements.c.cost), 0)).where(settlements.c.request == number)
     return int(connection.execute(query).scalar_one())
