@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Row, bindparam, case, cast, func, or_, select, update
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from twothirds.store.content import decode
 from twothirds.store.engine import insert_new, reads, writes
@@ -111,17 +112,17 @@ def _night(row: Row[Any], lines: Sequence[Cost], *, is_latest: bool) -> Night:
     )
 
 
-_IN_DOUBT = case(  # of an open request only what no process will close
-    (or_(requests.c.state == CLOSED, requests.c.owner == ""), requests.c.booked - requests.c.cost), else_=0
+_IN_DOUBT = sa.case(  # of an open request only what no process will close
+    (sa.or_(requests.c.state == CLOSED, requests.c.owner == ""), requests.c.booked - requests.c.cost), else_=0
 )
 _SUMS = {
-    "questions": case((requests.c.kind == PROBE, 0), else_=requests.c.answered - requests.c.dropped),
+    "questions": sa.case((requests.c.kind == PROBE, 0), else_=requests.c.answered - requests.c.dropped),
     "paid_calls": requests.c.answered,
     "requests": requests.c.attempts,
     "input_tokens": requests.c.input_tokens,
     "output_tokens": requests.c.output_tokens,
     "paid": requests.c.cost,
-    "unknown_calls": case((_IN_DOUBT > 0, 1), else_=0),
+    "unknown_calls": sa.case((_IN_DOUBT > 0, 1), else_=0),
     "unknown": _IN_DOUBT,
 }
 _LINE = ("run_id", "name", "oracle", "kind", "started_at")
@@ -131,7 +132,7 @@ _ASKED = (
         *_OF_RUN,
         oracles.c.name.label("oracle"),
         requests.c.kind,
-        *(cast(func.sum(amount), BigInteger).label(name) for name, amount in _SUMS.items()),
+        *(sa.cast(sa.func.sum(amount), sa.BigInteger).label(name) for name, amount in _SUMS.items()),
     )
     .select_from(requests)
     .join(runs, runs.c.id == requests.c.run)
@@ -143,7 +144,7 @@ _UNCHARGED = select(
 ).join(runs, runs.c.id == uncharged.c.run)
 
 
-def cost_lines(connection: Connection, chosen: ColumnElement[bool]) -> list[Cost]:
+def cost_lines(connection: Connection, chosen: sa.ColumnElement[bool]) -> list[Cost]:
     """By run, oracle and kind, of the runs that are chosen; without lines of nothing."""
     lines: dict[tuple[Any, ...], Cost] = {}
     for row in connection.execute(_ASKED.where(chosen)):
@@ -217,7 +218,7 @@ class Costs(RunRepository):
         ]
         if not wanted:
             return []
-        newest = connection.execute(select(func.max(requests.c.id))).scalar() or 0
+        newest = connection.execute(select(sa.func.max(requests.c.id))).scalar() or 0
         latest = select(requests.c.content).where(requests.c.id > newest - LATEST, requests.c.content.is_not(None))
         rows = connection.execute(latest.where(requests.c.oracle.in_(wanted)).order_by(requests.c.id)).scalars()
         return [(entry[0], entry[1]) for content in rows for entry in decode(content) if entry is not None]

@@ -20,26 +20,8 @@ from types import ModuleType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import (
-    URL,
-    BigInteger,
-    BindParameter,
-    ColumnElement,
-    Connection,
-    Engine,
-    LargeBinary,
-    Table,
-    bindparam,
-    cast,
-    create_engine,
-    event,
-    func,
-    insert,
-    inspect,
-    make_url,
-    select,
-    text,
-)
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, Table, create_engine, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -183,7 +165,7 @@ def _sqlite(path_text: str, name: str, library: ModuleType, keep_journal: bool) 
     if path.exists() and not path.is_file():
         raise StoreError(f"store {name} is a device or a pipe, which keeps nothing: give a file such as store.sqlite")
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),
+        sa.URL.create("sqlite", database=str(path)),
         module=library,
         pool_size=8,
         max_overflow=56,
@@ -233,9 +215,9 @@ def _postgresql(url: str) -> Engine:
     if url.partition("?")[0].count("@") > 1:
         raise StoreError(f"store {name} has more than one @: write those in the user and password as %40")
     try:
-        parsed = make_url(url).set(drivername="postgresql+psycopg")
+        parsed = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError) as error:
-        raise StoreError(f"store {name} is not a URL: give postgresql://user:password@host:port/database") from error
+        raise StoreError(f"store {name} is not a sa.URL: give postgresql://user:password@host:port/database") from error
     engine = create_engine(
         parsed,
         isolation_level="READ COMMITTED",
@@ -362,12 +344,12 @@ def create_tables(connection: Connection, name: str) -> None:
     lock_name(connection, version.name)
     if not has_tables(connection, name):
         metadata.create_all(connection, checkfirst=False)
-        connection.execute(insert(version), {"version": SCHEMA})
+        connection.execute(sa.insert(version), {"version": SCHEMA})
 
 
 def has_tables(connection: Connection, name: str) -> bool:
     """Whether the database is a store, or else empty. Raises StoreError for one of another program or schema."""
-    tables = set(inspect(connection).get_table_names())
+    tables = set(sa.inspect(connection).get_table_names())
     if version.name in tables:
         found = connection.execute(select(version.c.version)).scalars().all()
         if found != [SCHEMA]:
@@ -385,8 +367,8 @@ def has_tables(connection: Connection, name: str) -> bool:
 
 
 CHUNK = 500  # values in one IN (…): well below the limits of both databases
-KEYS: BindParameter[Any] = bindparam("keys", expanding=True)  # such an IN (…) in a statement that is built once
-_LOCK_NAME = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)  # such an IN (…) in a statement that is built once
+_LOCK_NAME = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 _POSTGRESQL_SIZES = """SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class
     JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = current_schema() AND relkind = 'r'"""
 FREE = "indexes and free space"
@@ -408,7 +390,7 @@ def insert_or_update(
     rows: Sequence[Mapping[str, Any]],
     key: Sequence[str],
     changed: Sequence[str],
-    where: ColumnElement[bool],
+    where: sa.ColumnElement[bool],
 ) -> None:
     """Insert the rows; of those whose key exists, update what is `changed` where that is allowed."""
     new = (sqlite.insert if is_sqlite(connection) else postgresql.insert)(table)
@@ -430,7 +412,7 @@ def lock_name(connection: Connection, name: str) -> None:
 def analyze(connection: Connection, table: Table) -> None:
     """Have the planner look at a table that has grown: PostgreSQL plans for an empty one until then."""
     if not is_sqlite(connection):
-        connection.execute(text(f"ANALYZE {table.name}"))
+        connection.execute(sa.text(f"ANALYZE {table.name}"))
 
 
 @contextmanager
@@ -445,10 +427,10 @@ def advance_ids(connection: Connection, table: Table) -> None:
     """Give new rows ids above those that were copied into the table; SQLite does so by itself."""
     if not is_sqlite(connection) and "id" in table.columns:
         highest = f"SELECT max(id) FROM {table.name}"  # noqa: S608 (a table of ours)
-        at = connection.execute(text(highest)).scalar()
+        at = connection.execute(sa.text(highest)).scalar()
         if at is not None:
             named = {"name": table.name, "at": at}
-            connection.execute(text("SELECT setval(pg_get_serial_sequence(:name, 'id'), :at)"), named)
+            connection.execute(sa.text("SELECT setval(pg_get_serial_sequence(:name, 'id'), :at)"), named)
 
 
 def file_problems(connection: Connection, most: int) -> list[str]:
@@ -469,8 +451,8 @@ def table_sizes(connection: Connection) -> dict[str, int]:
         return {str(name): int(size) for name, size in connection.exec_driver_sql(_POSTGRESQL_SIZES)}
     sizes = dict[str, int]()
     for table in metadata.tables.values():
-        cells = (func.coalesce(func.length(cast(column, LargeBinary)), 0) for column in table.c)
-        total = func.coalesce(func.sum(sum(cells, start=cast(0, BigInteger))), 0)
+        cells = (sa.func.coalesce(sa.func.length(sa.cast(column, sa.LargeBinary)), 0) for column in table.c)
+        total = sa.func.coalesce(sa.func.sum(sum(cells, start=sa.cast(0, sa.BigInteger))), 0)
         sizes[table.name] = int(connection.execute(select(total).select_from(table)).scalar_one())
     pages, size = (connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size"))
     return sizes | {FREE: max(pages * size - sum(sizes.values()), 0)}

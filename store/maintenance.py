@@ -11,24 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Row,
-    Text,
-    and_,
-    bindparam,
-    case,
-    cast,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    type_coerce,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import Connection, bindparam, select, update
 
 from twothirds.store.content import Entry, checksum, decode, encode
 from twothirds.store.engine import FREE, Repository, file_problems, reads, table_sizes, vacuum, writes
@@ -70,7 +54,7 @@ _ANSWERED = (
         requests.c.kind,
         oracles.c.name.label("oracle"),
         oracles.c.digest,
-        type_coerce(oracles.c.identity, Text).label("identity"),
+        sa.type_coerce(oracles.c.identity, sa.Text).label("identity"),
         *(requests.c[name] for name in ("answered", "dropped", "cost", "content", "checksum")),
     )
     .join(oracles, oracles.c.id == requests.c.oracle)
@@ -79,38 +63,40 @@ _ANSWERED = (
     .limit(PAGE)
 )
 _BOOKED = (
-    select(runs.c.run_id, runs.c.booked, func.coalesce(func.sum(requests.c.booked), 0).label("adds_up"))
+    select(runs.c.run_id, runs.c.booked, sa.func.coalesce(sa.func.sum(requests.c.booked), 0).label("adds_up"))
     .outerjoin(requests, requests.c.run == runs.c.id)
     .group_by(runs.c.id)
-    .having(runs.c.booked != func.coalesce(func.sum(requests.c.booked), 0))
+    .having(runs.c.booked != sa.func.coalesce(sa.func.sum(requests.c.booked), 0))
     .order_by(runs.c.id)
     .limit(LISTED)
 )
 _SPENT = requests.c.cost + requests.c.in_doubt
 _WRONG = (
     select(requests.c.id, requests.c.booked, _SPENT.label("spent"))
-    .where(case((requests.c.state == CLOSED, requests.c.booked != _SPENT), else_=requests.c.booked < _SPENT))
+    .where(sa.case((requests.c.state == CLOSED, requests.c.booked != _SPENT), else_=requests.c.booked < _SPENT))
     .order_by(requests.c.id)
     .limit(LISTED)
 )
 _IS_CLOSED = requests.c.state == CLOSED
 _HALF_OPEN = (
     select(requests.c.id)
-    .where(or_(and_(_IS_CLOSED, requests.c["keys"].is_not(None)), and_(~_IS_CLOSED, requests.c["keys"].is_(None))))
+    .where(
+        sa.or_(sa.and_(_IS_CLOSED, requests.c["keys"].is_not(None)), sa.and_(~_IS_CLOSED, requests.c["keys"].is_(None)))
+    )
     .order_by(requests.c.id)
     .limit(LISTED)
 )
 # Of a closed request as many questions lead to it as have answers that count.
-_leading = select(questions.c.request, func.count().label("leading")).group_by(questions.c.request).subquery()
+_leading = select(questions.c.request, sa.func.count().label("leading")).group_by(questions.c.request).subquery()
 _LOST = (
     select(requests.c.id, (requests.c.answered - requests.c.dropped).label("counted"), _leading.c.leading)
     .outerjoin(_leading, _leading.c.request == requests.c.id)
-    .where(_IS_CLOSED, func.coalesce(_leading.c.leading, 0) != requests.c.answered - requests.c.dropped)
+    .where(_IS_CLOSED, sa.func.coalesce(_leading.c.leading, 0) != requests.c.answered - requests.c.dropped)
     .order_by(requests.c.id)
     .limit(LISTED)
 )
 _NOWHERE = (
-    select(func.count())
+    select(sa.func.count())
     .select_from(questions)
     .outerjoin(requests, requests.c.id == questions.c.request)
     .where(requests.c.id.is_(None))
@@ -245,7 +231,7 @@ class Housekeeping(Repository):
             after = rows[-1].id
 
     @reads
-    def _page(self, connection: Connection, before: float, after: int) -> Sequence[Row[Any]]:
+    def _page(self, connection: Connection, before: float, after: int) -> Sequence[sa.Row[Any]]:
         return connection.execute(_OLD, {"before": before, "after": after}).all()
 
     @writes
@@ -279,8 +265,8 @@ class Housekeeping(Repository):
         for start in range(0, len(numbers), PAGE):
             part = runs.c.id.in_(numbers[start : start + PAGE])
             idle = select(runs.c.id).where(part, *_IDLE)
-            connection.execute(delete(uncharged).where(uncharged.c.run.in_(idle)))
-            connection.execute(delete(runs).where(part, *_IDLE))
+            connection.execute(sa.delete(uncharged).where(uncharged.c.run.in_(idle)))
+            connection.execute(sa.delete(runs).where(part, *_IDLE))
         return len(numbers)
 
     def give_back_space(self) -> bool:
@@ -290,8 +276,8 @@ class Housekeeping(Repository):
 
 _IDLE = (
     runs.c.ended_at.is_not(None),
-    ~exists().where(requests.c.run == runs.c.id),
-    ~exists().where(uncharged.c.run == runs.c.id, uncharged.c.stored + uncharged.c.computed > 0),
+    ~sa.exists().where(requests.c.run == runs.c.id),
+    ~sa.exists().where(uncharged.c.run == runs.c.id, uncharged.c.stored + uncharged.c.computed > 0),
 )
 
 
@@ -332,7 +318,9 @@ class Settlements(RunRepository):
         """By run, oracle and kind: of the runs that are called so (see `called`), or of every run."""
         columns = (runs.c.run_id, runs.c.name, oracles.c.name.label("oracle"), requests.c.kind)
         summed = select(
-            *columns, func.count().label("requests"), cast(func.sum(requests.c.in_doubt), BigInteger).label("micro")
+            *columns,
+            sa.func.count().label("requests"),
+            sa.cast(sa.func.sum(requests.c.in_doubt), sa.BigInteger).label("micro"),
         )
         joined = summed.join(runs, runs.c.id == requests.c.run).join(oracles, oracles.c.id == requests.c.oracle)
         grouped = joined.where(*_IN_DOUBT, called(run)).group_by(runs.c.id, *columns).order_by(runs.c.id, *columns)
@@ -363,7 +351,7 @@ class Settlements(RunRepository):
             connection.execute(
                 _CLEAR, [{"at": row.id, "share": share} for row, share in zip(rows, shares, strict=True)]
             )
-            connection.execute(insert(settlements), logged)
+            connection.execute(sa.insert(settlements), logged)
             add_booked(connection, changes)
         return Settlement(len(rows), before, cost)
 

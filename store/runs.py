@@ -15,20 +15,8 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    and_,
-    bindparam,
-    cast,
-    func,
-    literal_column,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from twothirds.store.engine import KEYS, Clock, Repository, Transactions, insert_new, lock_name, reads, writes
 from twothirds.store.errors import StoreError
@@ -107,7 +95,7 @@ class RunRow(NamedTuple):
 
 _LOCK_SCOPE = select(scopes.c.id).where(scopes.c.id == bindparam("at")).with_for_update(key_share=True)
 _FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
-_sum_booked = select(cast(func.coalesce(func.sum(runs.c.booked), 0), BigInteger))
+_sum_booked = select(sa.cast(sa.func.coalesce(sa.func.sum(runs.c.booked), 0), sa.BigInteger))
 _OF_SCOPE = _sum_booked.where(runs.c.scope == bindparam("of_scope"))
 _OF_PERIOD = _sum_booked.where(
     runs.c.job == bindparam("of_job"),
@@ -115,9 +103,9 @@ _OF_PERIOD = _sum_booked.where(
     runs.c.started_at < bindparam("period_ends"),
 )
 _ADD = update(runs).where(runs.c.id == bindparam("at")).values(booked=runs.c.booked + bindparam("more"))
-_more = bindparam("more", type_=BigInteger)
+_more = bindparam("more", type_=sa.BigInteger)
 _RESERVE = {
-    is_period: _ADD.where(total.scalar_subquery() + _more <= bindparam("cap", type_=BigInteger))
+    is_period: _ADD.where(total.scalar_subquery() + _more <= bindparam("cap", type_=sa.BigInteger))
     for is_period, total in ((False, _OF_SCOPE), (True, _OF_PERIOD))
 }
 
@@ -189,9 +177,9 @@ def short_id(run_id: str) -> str:
 def called(run: str | None) -> ColumnElement[bool]:
     """Chooses the run with that id or short id, all runs with that name, or every run."""
     if run is None:
-        return true()
+        return sa.true()
     short = [runs.c.run_id.endswith(run, autoescape=True)] if len(run) == SHORT else []
-    return or_(runs.c.run_id == run, runs.c.name == run, *short)
+    return sa.or_(runs.c.run_id == run, runs.c.name == run, *short)
 
 
 def new_sampling_number() -> str:
@@ -375,13 +363,13 @@ class Runs(Repository):
 
 
 def _in_period(period: Period) -> ColumnElement[bool]:
-    return and_(runs.c.job == period.job, runs.c.started_at >= period.begins, runs.c.started_at < period.ends)
+    return sa.and_(runs.c.job == period.job, runs.c.started_at >= period.begins, runs.c.started_at < period.ends)
 
 
 def _reserved(connection: Connection, chosen: ColumnElement[bool]) -> int:
     """Of what is booked, that of requests which some process has open."""
-    is_open = requests.c.state != literal_column(f"'{CLOSED}'")
-    total = select(cast(func.coalesce(func.sum(requests.c.booked - requests.c.cost), 0), BigInteger))
+    is_open = requests.c.state != sa.literal_column(f"'{CLOSED}'")
+    total = select(sa.cast(sa.func.coalesce(sa.func.sum(requests.c.booked - requests.c.cost), 0), sa.BigInteger))
     joined = total.join(runs, runs.c.id == requests.c.run)
     return int(connection.execute(joined.where(is_open, requests.c.owner != "", chosen)).scalar_one())
 

@@ -8,26 +8,8 @@ import json
 from typing import Any
 
 import orjson
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    Dialect,
-    Double,
-    ForeignKey,
-    Identity,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    SmallInteger,
-    Table,
-    Text,
-    TextClause,
-    TypeDecorator,
-    text,
-)
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, MetaData, Table, Text
 
 from twothirds.store.errors import DamagedStore
 
@@ -60,33 +42,33 @@ def json_value(text: str) -> Any:
         raise DamagedStore(f"the store holds {text[:40]!r} where JSON was written: {LOOK}") from None
 
 
-class Json(TypeDecorator[Any]):
+class Json(sa.TypeDecorator[Any]):
     """JSON as ASCII text: NULs and lone surrogates, which databases refuse, are escaped."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, _dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Any, _dialect: sa.Dialect) -> str | None:
         return None if value is None else json_text(value)
 
-    def process_result_value(self, value: str | None, _dialect: Dialect) -> Any:
+    def process_result_value(self, value: str | None, _dialect: sa.Dialect) -> Any:
         return None if value is None else json_value(value)
 
 
-class EscapedText(TypeDecorator[str]):
+class EscapedText(sa.TypeDecorator[str]):
     """Text from outside, such as file names: what databases refuse (NULs, lone surrogates) is escaped."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, _dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, _dialect: sa.Dialect) -> str | None:
         return value if value is None else storable(value)
 
 
-class Bytes(LargeBinary):
+class Bytes(sa.LargeBinary):
     """Bytes as both drivers take them, without a copy of each value."""
 
-    def bind_processor(self, dialect: Dialect) -> None:  # noqa: ARG002
+    def bind_processor(self, dialect: sa.Dialect) -> None:  # noqa: ARG002
         return None
 
 
@@ -97,21 +79,21 @@ def storable(text: str) -> str:
 
 
 def _id() -> Column[int]:
-    return Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(), primary_key=True)
+    return Column("id", BigInteger().with_variant(sa.Integer, "sqlite"), sa.Identity(), primary_key=True)
 
 
 def _amount(name: str) -> Column[int]:
     """A number that is never below zero."""
-    return Column(name, BigInteger, CheckConstraint(f"{name} >= 0"), nullable=False)
+    return Column(name, BigInteger, sa.CheckConstraint(f"{name} >= 0"), nullable=False)
 
 
 def _one_of(name: str, *values: str) -> Column[str]:
     listed = ", ".join(f"'{value}'" for value in values)
-    return Column(name, Text, CheckConstraint(f"{name} IN ({listed})"), nullable=False)
+    return Column(name, Text, sa.CheckConstraint(f"{name} IN ({listed})"), nullable=False)
 
 
-def _partial_index(name: str, *columns: str | TextClause, where: str, unique: bool = False) -> Index:
-    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+def _partial_index(name: str, *columns: str | sa.TextClause, where: str, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
 
 
 version = Table("twothirds_schema", metadata, Column("version", BigInteger, primary_key=True))
@@ -178,9 +160,9 @@ requests = Table(
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
     Column("seconds", Double, nullable=False),
-    Column("questions", SmallInteger, nullable=False),
-    Column("answered", SmallInteger, nullable=False),
-    Column("dropped", SmallInteger, nullable=False),  # answers that no key leads to: late, withdrawn or asked again
+    Column("questions", sa.SmallInteger, nullable=False),
+    Column("answered", sa.SmallInteger, nullable=False),
+    Column("dropped", sa.SmallInteger, nullable=False),  # answers that no key leads to: late, withdrawn or asked again
     Column("asked_at", Double, nullable=False),
     Column("answered_at", Double),
     Column("keys", Bytes),  # while it is open, by position, so that its questions can be given back
@@ -197,7 +179,7 @@ questions = Table(
     metadata,
     Column("key", Bytes, primary_key=True),
     Column("request", BigInteger, nullable=False),
-    Column("position", SmallInteger, nullable=False),
+    Column("position", sa.SmallInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -279,7 +261,7 @@ review_items = Table(
     Column("published", Boolean, nullable=False),  # only in tasks that were published elsewhere
     _one_of("state", "open", "done", "given up", "check"),  # follows from its votes, see questions.py
     Column("created_at", Double, nullable=False),
-    _partial_index("open_review_items", text("priority DESC"), "id", where="state = 'open'"),
+    _partial_index("open_review_items", sa.text("priority DESC"), "id", where="state = 'open'"),
 )
 
 review_votes = Table(
