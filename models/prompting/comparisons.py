@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,14 @@ from twothirds.sources import Example
 # One wording per voter, in turn: independent votes should not share the quirks of one sentence.
 COMPARISONS: dict[Kind, tuple[str, ...]] = {
     Kind.TWO_OF_THREE: (
-        "Find something that exactly two of these three examples have in common and the third lacks.",
+        "Two of these three examples have something in common that the third lacks. What is it?",
         "Which feature do two of these three examples share that the remaining one lacks?",
-        "Two of these three examples have something that the other one does not have. What is it?",
+        "Find something that exactly two of these three examples have in common and the third lacks.",
     ),
     Kind.SHARED: (
-        "Find something that two or more of these examples have in common and at least one of them lacks.",
+        "Two or more of these examples have something in common that at least one of the others lacks. What is it?",
         "Which feature do two or more of these examples share that is not true of all of them?",
-        "Two or more of these examples have something that at least one of the others does not have. What is it?",
+        "Find something that two or more of these examples have in common and at least one of them lacks.",
     ),
     Kind.ONE_OR_TWO: (
         "Find something that one or two of these three examples have and the others lack.",
@@ -73,21 +74,18 @@ COMPARISONS: dict[Kind, tuple[str, ...]] = {
     ),
 }
 CHOICES = {  # the key by which a reply says which examples have the feature, and what it means
-    Kind.TWO_OF_THREE: ("odd", "the letter of the example that lacks it"),
+    Kind.TWO_OF_THREE: ("have", "the letters of all examples that have it"),
     Kind.PAIR: ("has", "the letter of the example that has it"),
     Kind.ONE_OF_THREE: ("has", "the letter of the example that has it"),
     Kind.SHARED: ("have", "the letters of all examples that have it"),
     Kind.ONE_OR_TWO: ("have", "the letters of all examples that have it"),
     Kind.GROUPS: ("have", "the letters of all examples that have it"),
 }
-NAME = (
-    '"name": one to five words for what is there, as in "striped fur", never for what is missing; "none" if there is '
-    "nothing"
-)
-DEFINITION = (
-    '"definition": one sentence that begins with "The example" and tells how to judge any other example, as in "The '
-    'example has fur with stripes.", not in "The tiger has stripes."'
-)
+OF_ONE = (Kind.PAIR, Kind.ONE_OF_THREE, Kind.TAG)  # what is asked for is of one example
+THE_TWO = "the two examples that have it"
+IN_COMMON, WHAT_IT_HAS = "what they have in common", "what it has"
+NAME = '"name": {what}, in one to five words, as in "striped fur"; never what is missing; "none" if there is nothing'
+DEFINITION = '"definition": the same as a short sentence about any example, as in "The example has fur with stripes."'
 SEVERAL = "Name up to {most} such features that have nothing to do with each other, the most obvious first."
 OTHERS = "These are known, name something else: "
 EXCLUDED = "These are not wanted, nor the same in other words: "
@@ -110,8 +108,12 @@ def compare_messages(question: Compare) -> list[Message]:
         lines += [SEVERAL.format(most=question.most), ANSWER_SEVERAL.format(most=question.most)]
     else:
         lines.append(ANSWER)
-    choice = [f'"{key}": {meaning}' for key, meaning in [CHOICES[question.kind]]] if question.kind in CHOICES else []
-    lines += [f"- {line}." if not line.endswith('"') else f"- {line}" for line in (*choice, NAME, DEFINITION)]
+    choice = []
+    if question.kind in CHOICES:
+        key, meaning = CHOICES[question.kind]
+        choice = [f'"{key}": {THE_TWO if _asks_for_two(question) else meaning}']
+    name = NAME.format(what=WHAT_IT_HAS if question.kind in OF_ONE else IN_COMMON)
+    lines += [f"- {line}." if not line.endswith('"') else f"- {line}" for line in (name, *choice, DEFINITION)]
     if question.known:
         lines.append(OTHERS + listed(question.known))
     if question.exclude:
@@ -140,8 +142,9 @@ def compare_schema(question: Compare) -> dict[str, Any]:
         key, _ = CHOICES[question.kind]
         counts = _counts(question)
         several = {"type": "array", "items": one, "minItems": counts.start, "maxItems": counts[-1]}
-        choice = {key: several if key == "have" else one}
-    feature = strict({**choice, "name": {"type": "string"}, "definition": {"type": "string"}})
+        pairs = {"type": "string", "enum": [" and ".join(pair) for pair in combinations(letters, 2)]}
+        choice = {key: one if key == "has" else pairs if _asks_for_two(question) else several}
+    feature = strict({"name": {"type": "string"}, **choice, "definition": {"type": "string"}})
     if question.most == 1:
         return feature
     return strict({"features": {"type": "array", "items": feature, "maxItems": question.most}})
@@ -154,10 +157,15 @@ def _counts(question: Compare) -> range:
     return possible_counts(question.kind, len(question.examples))
 
 
+def _asks_for_two(question: Compare) -> bool:
+    return question.kind in CHOICES and list(_counts(question)) == [2]
+
+
 def usual_reply(question: Compare) -> str:
     """What an answer is like, for estimates."""
     feature = (
-        '{"odd": "C", "name": "a name of words", "definition": "The example shows something that a few words say."}, '
+        '{"name": "a name of words", "have": "A and C", '
+        '"definition": "The example shows something that a few words say."}, '
     )
     return feature * ((question.most + 1) // 2)
 
@@ -231,13 +239,19 @@ BEGINNING = 60  # characters of a text in which its subject is looked for
 def general_definition(definition: str, name: str, question: Compare) -> str:
     """The definition as a sentence about any example: without clauses that point at the examples of the question, and
     with "The example" where one of them is named. What the name says, where nothing else is left."""
-    sentence = one_sentence(definition)
-    if _POINTS.search(sentence):
+    sentence = _without_subject(one_sentence(definition), question)
+    if _points(sentence, question):
         kept = _CLAUSE.split(sentence)[0].rstrip(" .")
-        pointless = not _POINTS.search(kept) and len(kept.split()) >= FEWEST_WORDS
+        pointless = not _points(kept, question) and len(kept.split()) >= FEWEST_WORDS
         sentence = f"{kept}." if pointless else ""
-    sentence = _without_subject(sentence, question)
     return sentence or f"It is true of the example: {name}."
+
+
+def _points(sentence: str, question: Compare) -> bool:
+    """At an example of the question by its place, or by its id where only one has it."""
+    called = [_own_word(example) for example in (*question.examples, *question.without)]
+    words = {word.removesuffix("s") for word in re.findall(r"[\w'’-]+", sentence.casefold())}
+    return bool(_POINTS.search(sentence)) or any(called.count(word) == 1 for word in words if len(word) >= 3)
 
 
 def _without_subject(sentence: str, question: Compare) -> str:
@@ -254,9 +268,13 @@ def _without_subject(sentence: str, question: Compare) -> str:
 
 def _names(example: Example, subject: str) -> bool:
     """Whether the id of the example is this word, without digits and signs, or the beginning of its text names it."""
-    own = re.sub(r"[\W\d_]+", "", example.id.rpartition("/")[2].partition(".")[0]).casefold()
     begins = re.match(rf"\W*(?:(?:the|an?)\W+)?{re.escape(subject)}\b", (example.text or "")[:BEGINNING], re.IGNORECASE)
-    return own == re.sub(r"[\W\d_]+", "", subject) or bool(begins)
+    return _own_word(example) == re.sub(r"[\W\d_]+", "", subject) or bool(begins)
+
+
+def _own_word(example: Example) -> str:
+    """The letters of its id, without a folder and an ending."""
+    return re.sub(r"[\W\d_]+", "", example.id.rpartition("/")[2].partition(".")[0]).casefold()
 
 
 def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...]:
@@ -269,10 +287,7 @@ def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...]:
     if question.kind is Kind.GROUPS:
         has = np.array([place in said for place in range(asked + len(question.without))])
         return tuple(sorted(said)) if differs_clearly(has[:asked], has[asked:]) else ()
-    having = said
-    if question.kind is Kind.TWO_OF_THREE:
-        having = set(range(asked)) - said if len(said) == 1 else set()
-    return tuple(sorted(having)) if len(having) in _counts(question) else ()
+    return tuple(sorted(said)) if len(said) in _counts(question) else ()
 
 
 def _positions(value: object, order: Sequence[int]) -> set[int]:

@@ -335,9 +335,10 @@ OPPOSITE = {"true": "false", "false": "true", "yes": "no", "no": "yes"}
 def named(page: Page, having: Sequence[str], letters: Sequence[str], name: str, definition: str) -> dict[str, Any]:
     """The answer to a comparison, with the letters by which its kind says which examples have the feature."""
     key = CHOICES[page.kind][0] if page.kind in CHOICES else ""
-    lacking = [letter for letter in letters if letter not in having]
-    choice = {"odd": lacking[:1] or letters[-1:], "has": having[:1] or letters[:1], "have": [having or letters[:1]]}
-    return ({key: choice[key][0]} if key else {}) | {"name": name, "definition": definition}
+    choice: dict[str, Any] = {"has": (having or letters)[0], "have": having or letters[:1]}
+    if page.kind and list(possible_counts(page.kind, len(letters))) == [2]:
+        choice["have"] = " and ".join(having if len(having) == 2 else letters[:2])
+    return ({key: choice[key]} if key else {}) | {"name": name, "definition": definition}
 
 
 def stated_pair(text: str) -> list[dict[str, str]]:

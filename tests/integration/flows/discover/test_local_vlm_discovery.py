@@ -21,7 +21,7 @@ from twothirds.models.oracle import Feature
 from twothirds.sources.dataset import Example, picture_at
 from twothirds.store import Store
 
-RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
+RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "have": "A and B"}'
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from twothirds.models.oracle import Answer, Compare, Feature, Label, Question, V
 from twothirds.models.prompting.labels import label_form
 from twothirds.sources.dataset import Example, picture_at
 
-RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "odd": "C"}'
+RED_HAT = '{"name": "red hat", "definition": "A hat that is red.", "have": "A and B"}'
 FEATURES = (
     Feature("red hat", "There is a hat and it is red."),
     Feature("smile", "The mouth is curved upwards, whether it is open or closed, and both of its corners can be seen."),
@@ -184,8 +184,8 @@ def test_an_unreadable_comparison_is_asked_once_more_and_recorded(llava: Path, p
 
 def test_a_batch_of_comparisons_gets_the_replies_that_each_gets_alone(llava: Path, pictures: list[Example]) -> None:
     questions = [*triples(pictures), Compare(Kind.PAIR, (pictures[0], pictures[1]))]
-    alone = [answer.raw for answer in oracle_of(llava, batch=1).ask(questions)]
-    assert [answer.raw for answer in oracle_of(llava).ask(questions)] == alone
+    alone = [answer.raw for answer in oracle_of(llava, batch=1, max_new_tokens=24).ask(questions)]
+    assert [answer.raw for answer in oracle_of(llava, max_new_tokens=24).ask(questions)] == alone
     assert len(set(alone)) > 1
 
 

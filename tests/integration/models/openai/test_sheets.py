@@ -125,7 +125,7 @@ def test_a_question_with_its_pictures_on_a_sheet_costs_a_third_and_is_answered_a
 def test_charges_stay_within_what_is_reserved_while_the_server_fails(faces: Dataset) -> None:
     habits = Failings(prose=0.3, too_many=0.1, broken=0.3, slow=0)
     asked = triples(faces, 12)
-    with LifelikeServer(faces, habits, price=PRICE, seed=1) as server:
+    with LifelikeServer(faces, habits, price=PRICE, seed=2) as server:
         config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.01)
         with OpenAIOracle(config) as oracle:
             oracle.connect()

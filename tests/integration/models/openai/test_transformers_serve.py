@@ -19,7 +19,7 @@ from tests.support.tiny_models import save_tiny_llava
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-FEATURE = {"name": "red hat", "definition": "It shows a red hat.", "odd": "C"}
+FEATURE = {"name": "red hat", "definition": "It shows a red hat.", "have": "A and B"}
 SAYS = json.dumps(FEATURE | {str(number): number % 2 == 1 for number in range(1, 13)})
 
 

@@ -26,7 +26,7 @@ def question(kind: Kind = Kind.TWO_OF_THREE, *, voter: int = 0, known: tuple[str
 
 
 def reply(**changes: Any) -> str:
-    good = {"odd": "C", "name": "striped", "definition": "It has stripes."}
+    good = {"have": "A and B", "name": "striped", "definition": "It has stripes."}
     return json.dumps(good | changes)
 
 
@@ -60,17 +60,17 @@ def test_a_feature_is_found_whatever_surrounds_it(wrapping: str) -> None:
 def test_letters_are_taken_back_to_the_order_of_the_question(voter: int) -> None:
     asked = question(voter=voter)
     order = shown_order(asked)
-    assert parse_feature(reply(odd="B"), asked).shown == tuple(sorted((order[0], order[2])))
+    assert parse_feature(reply(have="A and C"), asked).shown == tuple(sorted((order[0], order[2])))
 
 
-@pytest.mark.parametrize("odd", ["C", "Example C", ["C"], " C."])
-def test_letters_may_be_written_in_words(odd: object) -> None:
-    assert parse_feature(reply(odd=odd), question()).shown == (0, 1)
+@pytest.mark.parametrize("have", ["A and B", "Examples A, B", ["A", "B"], ["B and A"], " B & A."])
+def test_letters_may_be_written_in_words(have: object) -> None:
+    assert parse_feature(reply(have=have), question()).shown == (0, 1)
 
 
-@pytest.mark.parametrize("odd", [None, "", "D", "A and B", ["A", "C"], 7, {"A": 1}])
-def test_a_good_name_with_letters_that_answer_nothing_is_kept_without_them(odd: object) -> None:
-    read = parse_feature(reply(odd=odd), question())
+@pytest.mark.parametrize("have", [None, "", "C", "A and D", "A and A", ["A", "B", "C"], 7, {"A": 1}])
+def test_a_good_name_with_letters_that_answer_nothing_is_kept_without_them(have: object) -> None:
+    read = parse_feature(reply(have=have), question())
     assert read.feature == Feature("striped", "It has stripes.")
     assert read.shown == ()
 
@@ -163,6 +163,8 @@ def test_a_feature_is_kept_whose_reply_ran_away_in_a_list_of_letters() -> None:
         ("Both examples are wet.", "It is true of the example: swims."),
         ("The sea lion can swim.", "The example can swim."),
         ("A duck paddles on ponds.", "The example paddles on ponds."),
+        ("A duck has a tail, which the sealion lacks.", "The example has a tail."),
+        ("The aardvark and the sealion have tails.", "It is true of the example: swims."),
         ("", "It is true of the example: swims."),
     ],
 )
@@ -258,12 +260,12 @@ def several(*features: dict[str, Any], most: int = 3, known: tuple[str, ...] = (
     return parse_feature(json.dumps({"features": features}), asked)
 
 
-def one(name: str, odd: str = "C", definition: str = "It can be seen.") -> dict[str, Any]:
-    return {"odd": odd, "name": name, "definition": definition}
+def one(name: str, have: str = "A and B", definition: str = "It can be seen.") -> dict[str, Any]:
+    return {"have": have, "name": name, "definition": definition}
 
 
 def test_several_features_are_read_best_first() -> None:
-    read = several(one("striped"), one("round", "A"), one("old"))
+    read = several(one("striped"), one("round", "B and C"), one("old"))
     assert read.feature == Feature("striped", "It can be seen.")
     assert [(more.feature.name, more.shown) for more in read.more] == [("round", (1, 2)), ("old", (0, 1))]
     assert not read.problem
