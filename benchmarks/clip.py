@@ -293,8 +293,8 @@ def predict(work: Workplace, embedder: str | None, agree: float, plan: str) -> P
     asked = np.zeros(len(table), np.bool_)
     for name, held in folders.items():
         made = np.zeros(len(table), np.bool_)
-        if f"{name} (predicted in)" in table:
-            made = table[f"{name} (predicted in)"].notna().to_numpy()
+        if f"{name} (source)" in table:
+            made = (table[f"{name} (source)"] == "predicted").to_numpy()
         predicted += int(made.sum())
         right += int((table[name].to_numpy()[made] == held[made]).sum())
         commoner += int((held[made] == (held.mean() > 0.5)).sum())

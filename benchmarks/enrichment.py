@@ -43,7 +43,7 @@ from twothirds.flows.enrich.batches import BatchFuture, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.runners import local_submit
 from twothirds.models import LabelBatch
-from twothirds.reports.versions import Column, LabelTable, TableSchema, read_table, write_table
+from twothirds.reports.versions import Column, TableSchema, VersionedTable, read_table, write_table
 
 MEASURES = ("local", "nights", "first", "cluster")
 RUNNERS = ("threads", "dask", "ray")
@@ -223,7 +223,7 @@ def fill(folder: Path, store: str) -> None:
     enrich_with(paid_enrichment(aside, store, folder / "out"))
     table = read_table(folder / "out")
     columns = tuple(Column(column.name, column.definition, 0) for column in table.table_schema.columns)
-    labelled = LabelTable(TableSchema(1, columns, table.table_schema.oracle, table.table_schema.votes), known)
+    labelled = VersionedTable(TableSchema(1, columns, table.table_schema.oracle, table.table_schema.votes), known)
     digests = b"".join(hashlib.sha256((folder / "world" / name).read_bytes()).digest() for name in known)
     labelled.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32)
     labelled.versions = np.ones(len(known), np.int32)

@@ -206,8 +206,8 @@ def agreement(out: Path, names: list[str], answers: NDArray[np.int8]) -> Cell:
     """Of the predicted labels with what the oracle would have said."""
     labels = pd.read_parquet(out / "labels.parquet")
     right = [
-        (labels[name] == answers[:, place])[labels[f"{name} (predicted in)"].notna()]
+        (labels[name] == answers[:, place])[labels[f"{name} (source)"] == "predicted"]
         for place, name in enumerate(names)
-        if f"{name} (predicted in)" in labels
+        if f"{name} (source)" in labels
     ]
     return f"{pd.concat(right).mean():.2%}" if right else None

@@ -30,6 +30,7 @@ from twothirds.flows.prefect_api.connection import starting_prefect
 from twothirds.flows.progress import display_for_python
 from twothirds.flows.settings import open_store, shows_settings
 from twothirds.reports import Run
+from twothirds.reports.export import Marks
 from twothirds.reports.page import Page
 
 if TYPE_CHECKING:
@@ -190,15 +191,13 @@ def export(
     out: Path | str | None = None,
     dataset: str | None = None,
 ) -> list[Path]:
-    """Write the labels of a run for other programs; returns the files and folders written. `only` and `without` choose
-    features by marks: interesting, distinct; doubtful, divided, duplicates. Doubtful features, which their own question
-    contradicts, are left out unless `with_` names them."""
+    """Write the labels of a run, or of a table that enrich wrote, for other programs; returns the files and folders
+    written. `only` and `without` choose features of a run by marks: interesting, distinct; doubtful, divided,
+    duplicates. Doubtful features, which their own question contradicts, are left out unless `with_` names them."""
     return runs.export(
-        _run(run),
+        run.folder if isinstance(run, Run) else Path(run),
         formats,
-        only=only,
-        without=without,
-        with_=with_,
+        marks=Marks(only=only, without=without, with_=with_),
         dataset=dataset,
         out=Path(out) if out else None,
         display=display_for_python(),

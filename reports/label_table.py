@@ -15,10 +15,12 @@ from twothirds.discovery import UNKNOWN
 from twothirds.reports.column_names import BESIDE, VOTES, column_names
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 FEATURES = b"twothirds.features"  # in the metadata of an Arrow table: names, definitions and columns, in order
-OWN_COLUMNS = ("id", "digest", "version", "gone")  # of tables of labels; no feature's column has such a name
+# Columns of tables and exports themselves: no feature's column has such a name.
+OWN_COLUMNS = ("id", "digest", "version", "gone", "text", "image", "file_name", "label")
 
 
 class Source(IntEnum):
@@ -30,7 +32,7 @@ class Source(IntEnum):
     CORRECTED = 3
 
 
-SOURCES = {source: source.name.lower() for source in Source if source is not Source.NONE}
+SOURCES: dict[int, str] = {source: source.name.lower() for source in Source if source is not Source.NONE}
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,18 @@ class LabelTable:
             raters=raters,
         )
 
+    def select(self, features: Sequence[int]) -> LabelTable:
+        """Of these features only."""
+        return replace(
+            self,
+            features=[self.features[place] for place in features],
+            value=self.value[features],
+            source=self.source[features],
+            probability=self.probability[features],
+            who=self.who[features],
+            votes=self.votes[features],
+        )
+
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> LabelTable:
         """Of these examples only."""
         return replace(
@@ -162,21 +176,23 @@ class LabelTable:
             known |= {(int(feature), kind) for feature in np.flatnonzero(cells.any(axis=1))}
         return known
 
-    def to_arrow(self, beside: Collection[tuple[int, str]] | None = None) -> pa.Table:
+    def to_arrow(
+        self, beside: Collection[tuple[int, str]] | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """One row per example: `id`, `digest`, a column per feature with 1, 0 or null, and then what else is known:
         `NAME (source)`, `NAME (probability)`, `NAME (by)`, and votes where a label is not one vote for what it is."""
         import pyarrow as pa
 
-        names, beside = self.columns, self.known_beside() if beside is None else beside
-        columns: dict[str, Any] = {"id": pa.array(self.ids, pa.string()), "digest": pa.array(self.digests, pa.string())}
+        names, beside = columns or self.columns, self.known_beside() if beside is None else beside
+        made: dict[str, Any] = {"id": pa.array(self.ids, pa.string()), "digest": pa.array(self.digests, pa.string())}
         for place, name in enumerate(names):
-            columns[name] = pa.array(self.value[place], pa.int8(), mask=self.value[place] == UNKNOWN)
+            made[name] = pa.array(self.value[place], pa.int8(), mask=self.value[place] == UNKNOWN)
         for place, name in enumerate(names):
             for kind in BESIDE:
                 if (place, kind) in beside:
-                    columns[f"{name} ({kind})"] = self._array(place, kind)
+                    made[f"{name} ({kind})"] = self._array(place, kind)
         named = [[feature.name, feature.definition, name] for feature, name in zip(self.features, names, strict=True)]
-        return pa.table(columns).replace_schema_metadata({FEATURES: json.dumps(named, ensure_ascii=False).encode()})
+        return pa.table(made).replace_schema_metadata({FEATURES: json.dumps(named, ensure_ascii=False).encode()})
 
     def _array(self, place: int, kind: str) -> pa.Array:
         import pyarrow as pa
@@ -188,6 +204,34 @@ class LabelTable:
         if kind == "probability":
             return pa.array(self.probability[place], pa.float32(), mask=np.isnan(self.probability[place]))
         return pa.array(self.votes[place, :, VOTES.index(kind)], pa.uint16())
+
+    def tidy(self, chosen: NDArray[np.bool_] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """One row per label with all that is known of it; of all labels, unknown ones included, or of those chosen.
+        Features are named by their columns."""
+        import pyarrow as pa
+
+        at, row = np.nonzero(np.ones(self.value.shape, np.bool_) if chosen is None else chosen)
+        value, probability, votes = self.value[at, row], self.probability[at, row], self.votes[at, row]
+        known = {
+            "id": _named(row, self.ids),
+            "digest": _named(row, self.digests),
+            "feature": _named(at, columns or self.columns),
+            "label": pa.array(value, pa.int8(), mask=value == UNKNOWN),
+            "source": _named(self.source[at, row], ["", *SOURCES.values()]),
+            "by": _named(self.who[at, row], self.raters),
+            "probability": pa.array(probability, pa.float32(), mask=np.isnan(probability)),
+        }
+        return pa.table(known | {side: pa.array(votes[:, place]) for place, side in enumerate(VOTES)})
+
+    def frame(self) -> pd.DataFrame:
+        """One row per example, one nullable 0/1 column per feature."""
+        import pandas as pd
+
+        columns = {
+            name: pd.arrays.IntegerArray(value.copy(), value == UNKNOWN)
+            for name, value in zip(self.columns, self.value, strict=True)
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> LabelTable:
@@ -235,10 +279,11 @@ def _alike(cell: Any, value: NDArray[np.int8]) -> NDArray[Any]:
 
 
 def _named(places: NDArray[np.integer[Any]], names: Sequence[str]) -> pa.DictionaryArray:
-    """Texts by their places; null for the first."""
+    """Texts by their places; null for an empty one."""
     import pyarrow as pa
 
-    indices = pa.array(places.astype(np.int32), pa.int32(), mask=places == 0)
+    empty = [place for place, name in enumerate(names) if not name]
+    indices = pa.array(places.astype(np.int32), pa.int32(), mask=np.isin(places, empty) if empty else None)
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
 
 

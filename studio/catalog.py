@@ -129,7 +129,7 @@ class OpenRun:
 
     @cached_property
     def dataset(self) -> Dataset | None:
-        return self._unedited.dataset if self._unedited else dataset_of(self.run, None)[0]
+        return self._unedited.dataset if self._unedited else dataset_of(self.run.summary.settings, None)[0]
 
     @cached_property
     def examples(self) -> list[Example | None]:

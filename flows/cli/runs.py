@@ -64,7 +64,7 @@ def report(
 
 
 def export(
-    run: RunFolder,
+    run: Annotated[str, option("RUN", "a run folder, or the folder of a table that enrich wrote")],
     /,
     *,
     to: Annotated[
@@ -85,15 +85,14 @@ def export(
     output: Output = PLAIN,
 ) -> None:
     from twothirds.flows.runs import export as write_export
+    from twothirds.reports.export import Marks
 
     files = write_export(
-        _run_of(run),
+        _folder(run),
         to or ["all"],
         dataset=dataset,
         out=Path(out) if out else None,
-        only=only or (),
-        without=without or (),
-        with_=with_ or (),
+        marks=Marks(only=only or (), without=without or (), with_=with_ or ()),
         display=terminal_display(),
     )
     written = [str(path) for path in files]
@@ -305,8 +304,12 @@ def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **mor
 def _run_of(folder: str) -> Run:
     from twothirds.reports import Run
 
-    if not folder.strip():
-        raise UsageError("RUN is empty: give a run folder that discover wrote")
-    run = Run(Path(folder))
+    run = Run(_folder(folder))
     _ = run.summary  # says at once what is wrong with it
     return run
+
+
+def _folder(folder: str) -> Path:
+    if not folder.strip():
+        raise UsageError("RUN is empty: give a run folder that discover wrote")
+    return Path(folder)

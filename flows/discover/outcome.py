@@ -44,6 +44,7 @@ from twothirds.models import (
     Votes,
 )
 from twothirds.models.people import PeopleAsked, RecordedCrowd
+from twothirds.reports.label_table import LabelledFeature, LabelTable, Source
 from twothirds.reports.run import (
     COMPARISON,
     KNOWN,
@@ -135,10 +136,6 @@ class Outcome:
             finding.cost + sum(vote.own_cost for vote in _remaining_votes(self.remaining, finding.feature))
             for finding in self.progress.known
         ]
-
-    def labels(self) -> dict[str, Labels]:
-        names = (finding.feature.name for finding in self.progress.known)
-        return dict(zip(names, self._all_labels(), strict=True))
 
     def summary(self) -> RunSummary:
         progress, recorded = self.progress, self.recorded
@@ -280,26 +277,26 @@ class Outcome:
             folder,
             summary=self.summary(),
             features=self.features(),
-            ids=[example.id for example in self.dataset.examples],
-            labels=self.labels(),
+            labels=self.label_table(),
             answers=self.answers(),
-            predicted=self._predicted(),
         )
 
-    def _predicted(self) -> list[dict[str, Any]] | None:
-        """The rows of predicted.csv; None where nothing was to be predicted."""
-        if self.predicted is None:
-            return None
-        rows = np.setdiff1d(np.arange(len(self.dataset.examples)), self.rows)
-        return [
-            {
-                "id": self.dataset.examples[rows[row]].id,
-                "feature": self.predicted.features[column].name,
-                "label": int(self.predicted.labels[row, column]),
-                "probability": round(float(self.predicted.chances[row, column]), 4),
-            }
-            for row, column in np.argwhere(~np.isnan(self.predicted.chances)).tolist()
-        ]
+    def label_table(self) -> LabelTable:
+        """Of every example of the data set; votes are in answers.jsonl."""
+        examples, features = self.dataset.examples, [finding.feature for finding in self.progress.known]
+        value = np.array(self._all_labels(), np.int8).reshape(len(features), len(examples))
+        chances = np.full(value.shape, np.nan, np.float32)
+        if self.predicted is not None:
+            chances[:, np.setdiff1d(np.arange(len(examples)), self.rows)] = self.predicted.chances.T
+        predicted, asked = ~np.isnan(chances), np.where(value == UNKNOWN, Source.NONE, Source.ASKED)
+        return LabelTable.of(
+            [example.id for example in examples],
+            [example.digest for example in examples],
+            [LabelledFeature(feature.name, feature.definition) for feature in features],
+            value,
+            source=np.where(predicted, Source.PREDICTED, asked).astype(np.uint8),
+            probability=chances,
+        )
 
     def _ids(self, finding: KnownFeature | Finding) -> list[str]:
         return [self.dataset.examples[self.rows[row]].id for row in finding.asked]

@@ -39,7 +39,7 @@ from twothirds.models import (
     rows_save,
 )
 from twothirds.reports.run import RunError, defuse, replace_file
-from twothirds.reports.versions import LabelTable, read_table
+from twothirds.reports.versions import VersionedTable, read_table
 from twothirds.sources import Example, iter_examples, name_of
 from twothirds.store import Store
 from twothirds.tasks import elicit, label, publish
@@ -138,7 +138,7 @@ def limits_of(settings: RediscoverSettings, oracle: Oracle) -> Limits:
 
 
 def sample_of(
-    settings: RediscoverSettings, table: LabelTable, oracle: Oracle
+    settings: RediscoverSettings, table: VersionedTable, oracle: Oracle
 ) -> tuple[list[Example], dict[str, Labels]]:
     """Examples that the table has labelled, drawn at random in one pass, and what it says of them."""
     if not table.table_schema.columns:

@@ -23,11 +23,10 @@ from twothirds.reports.run import RunError, SkippedExample, UnusableAnswers, rep
 from twothirds.reports.versions import (
     SCHEMA,
     SUMMARY,
-    Cells,
     Contract,
-    LabelTable,
     NewVersion,
     TableSchema,
+    VersionedTable,
     previous_rows,
     schema_of,
     write_history,
@@ -225,7 +224,7 @@ def summarise(
         unknown_calls=changes.unknown_calls,
         unknown_usd=changes.unknown / MICRO,
         predicted_labels=table.predicted_count,
-        corrected_labels=sum(len(table.correctors(column)) for column in range(len(table.table_schema.columns))),
+        corrected_labels=table.corrected_count,
         predictions=[made.to_json() for made in predicted],
         certificates=[
             *table.table_schema.certificates,
@@ -252,7 +251,7 @@ def _why_stopped(changes: Changes) -> str:
     return str(StopReason.BUDGET) if changes.stopped else "done"
 
 
-def complete_history(folder: Path, table: LabelTable) -> int:
+def complete_history(folder: Path, table: VersionedTable) -> int:
     """Write what the history lacks where the last run was killed before it was written; the version up to which it is
     complete then."""
     try:
@@ -262,10 +261,9 @@ def complete_history(folder: Path, table: LabelTable) -> int:
     version = table.table_schema.version
     if written < version:
         last = np.flatnonzero(table.versions[: len(table)] == version)
-        cells = [Cells(last, np.arange(len(table.table_schema.columns)))]
         there = set(table.ids)
         gone = [(name, digest) for name, digest in previous_rows(folder) if name not in there]
-        write_history(folder, table, NewVersion(run=None, rows=None, cells=cells, gone=gone))
+        write_history(folder, table, NewVersion(run=None, rows=None, labels=[table.table(last)], gone=gone))
     return version
 
 
@@ -316,7 +314,7 @@ class NightOutcome:
         new = NewVersion(
             run=self.run_id,
             rows=rows,
-            cells=changes.cells,
+            labels=changes.labels,
             gone=changes.dropped,
             predicted_by=predicted_by or None,
             moved=changes.moved,

@@ -29,8 +29,9 @@ from twothirds.models import (
     Unlike,
     Votes,
 )
+from twothirds.reports import VOTES, LabelledFeature, LabelTable, Source
 from twothirds.reports.run import LABEL, UnusableCounts
-from twothirds.reports.versions import Cells, LabelTable
+from twothirds.reports.versions import VersionedTable
 from twothirds.sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples, vanished
 from twothirds.store import StoreError, Totals
 
@@ -60,7 +61,7 @@ class Changes:
     left_out_count: int = 0
     rows: list[int] = field(default_factory=list)  # of the table, written by this run
     new_content: list[int] = field(default_factory=list)  # of these, added or changed
-    cells: list[Cells] = field(default_factory=list)  # the labels of these rows that were asked or predicted now
+    labels: list[LabelTable] = field(default_factory=list)  # that were asked or predicted now
     moved: list[tuple[str, str]] = field(default_factory=list)  # id and digest of rows before they moved to another id
     dropped: list[tuple[str, str]] = field(default_factory=list)  # of rows that are gone, on request
     flips: dict[str, int] = field(default_factory=dict)  # labels that a changed content has turned over
@@ -131,7 +132,7 @@ class Enrichment:
 
     def __init__(
         self,
-        table: LabelTable,
+        table: VersionedTable,
         features: Sequence[Feature],
         labeller: Labeller,
         submit: Submit,
@@ -242,8 +243,9 @@ class Enrichment:
             if before is not None and known is not None:
                 table.restore(table.put(table.ids[row], before, known.version), known)
         changes.rows = [row for row in changes.rows if row not in self._arrived]
-        arrived = np.array(list(self._arrived), np.intp)
-        changes.cells = [cells.where(~np.isin(cells.rows, arrived)) for cells in changes.cells]
+        arrived = {table.ids[row] for row in self._arrived}
+        stayed = [[place for place, name in enumerate(labels.ids) if name not in arrived] for labels in changes.labels]
+        changes.labels = [labels.take(places) for labels, places in zip(changes.labels, stayed, strict=True)]
         self._drop([row for row, before in self._arrived.items() if before is None])
 
     def _drop(self, rows: Sequence[int]) -> None:
@@ -254,7 +256,6 @@ class Enrichment:
         dropped[rows] = True
         now_at = table.drop(dropped)
         changes.rows, changes.new_content = (now_at[kept].tolist() for kept in (changes.rows, changes.new_content))
-        changes.cells = [Cells(now_at[cells.rows], cells.columns, cells.chances) for cells in changes.cells]
 
     def _examples(self, spec: str, columns: Columns) -> Iterator[Example]:
         known, remarks, left = self.table.row_with, self.changes.remarks, self.predictor is None and self._opens_all
@@ -356,12 +357,37 @@ class Enrichment:
             if row is not None:
                 rows.append(row)
                 places.append(place)
-        self._note_cells(rows, oldest.columns, votes.chances.T[places])
+        self._note_labels(rows, oldest.columns, labels[places], votes.chances.T[places], Source.ASKED)
 
-    def _note_cells(self, rows: list[int], columns: tuple[int, ...], chances: NDArray[np.float64]) -> None:
-        probabilities = None if np.isnan(chances).all() else chances.astype(np.float16)
-        if rows:
-            self.changes.cells.append(Cells(np.array(rows, np.intp), np.array(columns, np.intp), probabilities))
+    def _note_labels(
+        self,
+        rows: list[int],
+        columns: tuple[int, ...],
+        labels: Labels,
+        chances: NDArray[np.float64],
+        source: Source,
+    ) -> None:
+        """Of these rows and columns what the oracle or, where there are chances, `source` has said. What a person has
+        corrected is told apart."""
+        if not rows:
+            return
+        table, value, chance = self.table, labels.T.copy(), chances.T.astype(np.float32)
+        for place, row in enumerate(rows):
+            corrected = table.corrected_columns(table.digest(row))
+            value[[at for at, column in enumerate(columns) if column in corrected], place] = UNKNOWN
+        given = np.where(np.isnan(chance), Source.ASKED, source)
+        features = [self._feature_of[column] for column in columns]
+        self.changes.labels.append(
+            LabelTable.of(
+                [table.ids[row] for row in rows],
+                [table.digest(row) for row in rows],
+                [LabelledFeature(feature.name, feature.definition) for feature in features],
+                value,
+                source=np.where(value == UNKNOWN, Source.NONE, given).astype(np.uint8),
+                probability=chance,
+                votes=np.broadcast_to(np.uint16(0), (*value.shape, len(VOTES))),
+            )
+        )
 
     def _apply_row(
         self,
@@ -415,7 +441,7 @@ class Enrichment:
                 examples = [example for example in examples if example.id not in gone]
                 for left in gone.values():
                     self.changes.skip(left)
-        result, rows = made.result, list[int]()
+        result, rows, places = made.result, list[int](), list[int]()
         for place, example in enumerate(examples):
             if example.id in self._skipped:
                 continue
@@ -425,7 +451,9 @@ class Enrichment:
             row = self._apply_row(example, kinds[example.id], known, labels, chances)
             if row is not None:
                 rows.append(row)
-        self._note_cells(rows, columns, np.full((len(rows), len(columns)), np.nan))
+                places.append(place)
+        given = np.where(result.left, np.int8(UNKNOWN), result.labels)[places]
+        self._note_labels(rows, columns, given, result.chances[places], Source.PREDICTED)
 
     def _cell_labels(self, labeller: Labeller, examples: Sequence[Example], features: Sequence[Feature]) -> CellLabels:
         votes = labeller.settings.votes

@@ -15,7 +15,7 @@ import numpy as np
 from twothirds.discovery import UNKNOWN
 from twothirds.discovery.families import open_rows, posterior_of, values_of
 from twothirds.reports.run import Attribute, RunError, replace_file
-from twothirds.reports.versions import LabelTable
+from twothirds.reports.versions import VersionedTable
 
 NAME = "attributes.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
@@ -53,7 +53,7 @@ class ValueTable:
             reason = " ".join(str(error).split())
             raise RunError(f"{path} is not what enrich wrote ({reason}): move it away, and enrich again") from None
 
-    def grown(self, table: LabelTable, wanted: Sequence[Attribute]) -> ValueTable:
+    def grown(self, table: VersionedTable, wanted: Sequence[Attribute]) -> ValueTable:
         """The rows of a table of labels. Values are kept where neither the content nor the attribute has changed;
         attributes that are not wanted any more keep theirs."""
         digests = [table.digest(row) for row in range(len(table))]
@@ -103,7 +103,7 @@ def _column(name: str) -> str:
     return f"{name} (attribute)" if name in ("id", "digest") else name
 
 
-def _labels(attribute: Attribute, table: LabelTable) -> np.ndarray[Any, np.dtype[np.int8]]:
+def _labels(attribute: Attribute, table: VersionedTable) -> np.ndarray[Any, np.dtype[np.int8]]:
     """Of the features that stand for values, one column each; of one that the table lacks unknown."""
     known = set(table.table_schema.names)
     columns = [

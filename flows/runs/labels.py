@@ -128,7 +128,7 @@ def _recorded(
         raise UsageError("whose corrections these are is not known: give a name with --by")
     wanted = {edit.example for edit in edits}
     with display.waiting("reading the data set"):
-        read, problem = dataset_of(run, dataset)
+        read, problem = dataset_of(run.summary.settings, dataset)
     digests = {example.id: example.digest for example in read.examples if example.id in wanted} if read else {}
     made = record_corrections(run, run.findings, edits, who, digests)
     data = {

@@ -18,8 +18,11 @@ from twothirds.flows.settings import read_usd
 from twothirds.models import OracleError, in_usd
 from twothirds.reports import Run
 from twothirds.reports.analysis import read_column
-from twothirds.reports.export import export_run, formats_named
+from twothirds.reports.export import Marks, export_run, export_table, formats_named
 from twothirds.reports.page import UNGUIDED, Page, check_tagging, dataset_of, lacks_unguided, write_page
+from twothirds.reports.run import RUN_JSON
+from twothirds.reports.versions import SUMMARY as TABLE_JSON
+from twothirds.reports.versions import ListedTable
 from twothirds.sources import DatasetError
 
 if TYPE_CHECKING:
@@ -27,24 +30,29 @@ if TYPE_CHECKING:
 
 
 def export(
-    run: Run,
+    folder: Path,
     formats: Sequence[str],
     *,
     dataset: str | None = None,
     out: Path | None = None,
-    only: Sequence[str] = (),
-    without: Sequence[str] = (),
-    with_: Sequence[str] = (),
+    marks: Marks = Marks(),  # noqa: B008  # it is frozen
     display: Display = SILENT,
 ) -> list[Path]:
-    """The files and folders written. Formats that do not fit the data set are left out of `all`."""
+    """The files and folders written, of a run or of a table that enrich wrote. Formats that do not fit are left out of
+    `all`."""
     formats_named(formats)
+    is_table = (folder / TABLE_JSON).exists() and not (folder / RUN_JSON).exists()
+    if is_table and marks != Marks():
+        raise UsageError("--only, --without and --with are for runs: a table has no marks of features; leave them out")
+    run = None if is_table else Run(folder)
     with display.waiting("reading the data set"):
-        read, problem = dataset_of(run, dataset)
+        read, problem = dataset_of(run.summary.settings if run else ListedTable.read(folder).settings, dataset)
     if problem:
         display.say(problem)
     with display.waiting("writing the exports"):
-        return export_run(run, formats, read, out, only=only, without=without, with_=with_, say=display.say)
+        if run is None:
+            return export_table(folder, formats, read, out)
+        return export_run(run, formats, read, out, marks=marks, say=display.say)
 
 
 CONTROL = {"target_g": None, "nones": None, "retry_unusable": False, "replace": True}  # settings of every control
@@ -65,7 +73,7 @@ def report(
     display: Display = SILENT,
 ) -> Page:
     allowed = budget_of(budget)
-    read, _ = dataset_of(run, dataset)
+    read, _ = dataset_of(run.summary.settings, dataset)
     if tagging is not None:
         check_tagging(run, tagging)
     if target is not None:
@@ -128,7 +136,7 @@ def forecast_control(run: Run, target: str, dataset: str | None, display: Displa
     from twothirds.flows.discover.forecast import forecast_discovery
     from twothirds.flows.discover.preparation import prepare
 
-    read_column(dataset_of(run, dataset)[0], target, run.findings.ids)
+    read_column(dataset_of(run.summary.settings, dataset)[0], target, run.findings.ids)
     wanted = [_tagging_settings(run, dataset, None)]
     if lacks_unguided(run.folder, run.summary, target):
         wanted.append(_unguided_settings(run, dataset, None))

@@ -111,7 +111,7 @@ def steered(
 def exported(run: Run, name: str) -> Path:
     """One file in the run's folder of exports, as `twothirds export` writes it. Raises EditRefused."""
     try:
-        return export(run, [name])[0]
+        return export(run.folder, [name])[0]
     except (RunError, DatasetError, OSError) as error:
         raise EditRefused(str(error)) from None
 

@@ -66,7 +66,7 @@ class CuratedRun(RunFolder):
     @cached_property
     def labels(self) -> pd.DataFrame:
         """One row per example, one nullable 0/1 column per feature."""
-        return self.findings.label_table() if self._is_curated else self.found_labels
+        return (self.findings.table if self._is_curated else self.found_labels).frame()
 
     @cached_property
     def attributes(self) -> pd.DataFrame:

@@ -4,62 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twothirds.discovery import as_dot, as_json
 from twothirds.reports.export.card import card_of
-from twothirds.reports.export.content import ExportContent
+from twothirds.reports.export.content import Export
 from twothirds.reports.export.folders import (
     write_fiftyone,
     write_imagefolder,
     write_label_studio,
     write_parquet_with_content,
 )
+from twothirds.reports.export.origins import Marks, of_run, of_table
 from twothirds.reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from twothirds.reports.finished_run import Run
-from twothirds.reports.run import (
-    SAME,
-    Findings,
-    FoundFeature,
-    RunError,
-    check_replaceable,
-    check_writable,
-    replace_file,
-    write_csv,
-)
-from twothirds.sources import Dataset, read_metadata
+from twothirds.reports.run import RunError, check_replaceable, check_writable, replace_file, write_csv
+from twothirds.sources import Dataset
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-Write = Callable[[ExportContent, Path], Path]
+Write = Callable[[Export, Path], Path]
 
 
-def _csv(name: str, table: Callable[[ExportContent], pd.DataFrame]) -> Write:
-    return lambda content, folder: _file(folder / name, lambda file: write_csv(file, table(content)))
+def _csv(name: str, table: Callable[[Export], pd.DataFrame]) -> Write:
+    return lambda export, folder: _file(folder / name, lambda file: write_csv(file, table(export)))
 
 
-def _parquet(name: str, table: Callable[[ExportContent], pd.DataFrame]) -> Write:
-    def write(content: ExportContent, folder: Path) -> Path:
-        return _file(folder / name, lambda file: table(content).to_parquet(file, index=False), binary=True)
+def _parquet(name: str, table: Callable[[Export], pd.DataFrame]) -> Write:
+    def write(export: Export, folder: Path) -> Path:
+        return _file(folder / name, lambda file: table(export).to_parquet(file, index=False), binary=True)
 
     return write
 
 
-def _text(name: str, text: Callable[[ExportContent], str]) -> Write:
-    return lambda content, folder: _file(folder / name, lambda file: file.write(text(content)))
+def _text(name: str, text: Callable[[Export], str]) -> Write:
+    return lambda export, folder: _file(folder / name, lambda file: file.write(text(export)))
 
 
-def _lines(content: ExportContent) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in json_rows(content))
+def _lines(export: Export) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in json_rows(export))
 
 
 def _folder(name: str) -> Write:
-    return lambda content, folder: FOLDERS[name](content, folder / name)
+    return lambda export, folder: FOLDERS[name](export, folder / name)
 
 
 def _file(path: Path, write: Callable[[Any], object], *, binary: bool = False) -> Path:
@@ -78,19 +69,18 @@ NEED_IMAGES = {"imagefolder", "imagefolder-parquet", "fiftyone"}
 FORMATS: dict[str, Write] = {
     "wide-parquet": _parquet("wide.parquet", wide_table),
     "wide-csv": _csv("wide.csv", wide_table),
-    "tidy-parquet": _parquet("tidy.parquet", lambda content: tidy_table(content.findings)),
-    "tidy-csv": _csv("tidy.csv", lambda content: tidy_table(content.findings)),
+    "tidy-parquet": _parquet("tidy.parquet", tidy_table),
+    "tidy-csv": _csv("tidy.csv", tidy_table),
     "jsonl": _text("labels.jsonl", _lines),
     **{name: _folder(name) for name in FOLDERS},
-    "features": _csv("features.csv", lambda content: content.findings.provenance_table()),
+    "features": _csv("features.csv", lambda export: export.features),
     "card": _text("README.md", card_of),
-    "tree-json": _text("tree.json", lambda content: json.dumps(as_json(content.findings.tree()), indent=2) + "\n"),
-    "tree-dot": _text("tree.dot", lambda content: as_dot(content.findings.tree()) + "\n"),
-    "doubtful": _csv("doubtful.csv", lambda content: doubtful_table(content.to_check, content.examples)),
+    "tree-json": _text("tree.json", lambda export: json.dumps(as_json(export.tree), indent=2) + "\n"),
+    "tree-dot": _text("tree.dot", lambda export: as_dot(export.tree) + "\n"),
+    "doubtful": _csv("doubtful.csv", lambda export: doubtful_table(export)),
 }
 
-# Marks by which features are chosen; those of WITH are left out unless they are named.
-ONLY, WITHOUT, WITH = ("interesting", "distinct"), ("doubtful", "divided", "duplicates"), ("doubtful",)
+NEED_VOTES = {"doubtful"}  # which tables do not keep
 FILES = tuple(name for name in FORMATS if name not in FOLDERS)
 
 
@@ -110,63 +100,40 @@ def export_run(
     dataset: Dataset | None,
     folder: Path | None = None,
     *,
-    only: Sequence[str] = (),
-    without: Sequence[str] = (),
-    with_: Sequence[str] = (),
+    marks: Marks = Marks(),  # noqa: B008  # it is frozen
     say: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
     """Write the formats into `folder` (default: `export` in the run's); each replaces what it wrote before. A folder
     that holds anything else is refused before anything is written. `say` hears what is left out."""
-    wanted = formats_named(names)
-    everything = any("all" in name.split(",") for name in names)
-    if dataset is None and not everything and FOLDERS.keys() & set(wanted):
-        raise RunError(f"{min(FOLDERS.keys() & set(wanted))} needs the data set, which cannot be read: give --dataset")
-    examples = {example.id: example for example in dataset.examples} if dataset else {}
-    chosen = _selected(run.findings, only, without)
-    left_out = [] if _marks_named(with_, "--with", WITH) else [found for found in chosen if found.is_doubtful]
-    content = ExportContent(
-        run=run,
-        findings=replace(run.findings, found=[found for found in chosen if found not in left_out]),
-        examples=examples,
-        metadata=read_metadata(dataset) if dataset else None,
-        left_out=left_out,
-    )
-    into = folder or run.folder / "export"
-    of_images = any(example.image is not None for example in examples.values())
-    if not of_images and not everything and NEED_IMAGES & set(wanted):
-        unfit = min(NEED_IMAGES & set(wanted))
-        raise RunError(f"{unfit} is for images, and this data set has texts: choose huggingface or wide-parquet")
-    unfit_formats = (set(FOLDERS) if dataset is None else set()) | (set() if of_images else NEED_IMAGES)
-    fit = [name for name in wanted if name not in unfit_formats]
-    for name in FOLDERS.keys() & set(fit):
-        check_replaceable(into / name)
-    check_writable(into)
-    written = [FORMATS[name](content, into) for name in fit]
-    if left_out:
-        say(f"{content.left_out_line}, unless it has --with doubtful")
+    export = of_run(run, dataset, marks)
+    written = _write(export, names, dataset, folder or run.folder / "export")
+    if export.left_out:
+        say(f"{export.left_out_line}, unless it has --with doubtful")
     return written
 
 
-def _selected(findings: Findings, only: Sequence[str], without: Sequence[str]) -> list[FoundFeature]:
-    """The features that have all marks of `only` and none of `without`, judged among all of the run."""
-    wanted, unwanted = _marks_named(only, "--only", ONLY), _marks_named(without, "--without", WITHOUT)
-    chosen = []
-    for feature, (interesting, distinct) in zip(findings.found, findings.marks, strict=True):
-        has = {
-            "interesting": interesting,
-            "distinct": distinct,
-            "doubtful": feature.is_doubtful,
-            "divided": feature.is_divided,
-            "duplicates": feature.twin.startswith(SAME),
-        }
-        if all(has[mark] for mark in wanted) and not any(has[mark] for mark in unwanted):
-            chosen.append(feature)
-    return chosen
+def export_table(table: Path, names: Sequence[str], dataset: Dataset | None, folder: Path | None = None) -> list[Path]:
+    """The same of a nightly table, in the folder that enrich wrote."""
+    return _write(of_table(table, dataset), names, dataset, folder or table / "export")
 
 
-def _marks_named(texts: Sequence[str], option: str, marks: Sequence[str]) -> list[str]:
-    named = [name.strip() for text in texts for name in text.split(",")]
-    for name in named:
-        if name not in marks:
-            raise RunError(f"{option} {name!r} is no mark of features: choose among {', '.join(marks)}")
-    return named
+def _write(export: Export, names: Sequence[str], dataset: Dataset | None, into: Path) -> list[Path]:
+    wanted = formats_named(names)
+    everything = any("all" in name.split(",") for name in names)
+    of_images = any(example.image is not None for example in export.examples.values())
+    unfit = dict[str, str]()
+    if dataset is None:
+        unfit |= dict.fromkeys(FOLDERS, "needs the data set, which cannot be read: give --dataset")
+    elif not of_images:
+        texts = "is for images, and this data set has texts: choose huggingface or wide-parquet"
+        unfit |= dict.fromkeys(NEED_IMAGES, texts)
+    if export.findings is None:
+        unfit |= dict.fromkeys(NEED_VOTES, "needs votes, which a table does not keep: choose tidy-parquet")
+    fit = [name for name in wanted if name not in unfit]
+    if not everything and len(fit) < len(wanted):
+        name = min(name for name in wanted if name in unfit)
+        raise RunError(f"{name} {unfit[name]}")
+    for name in FOLDERS.keys() & set(fit):
+        check_replaceable(into / name)
+    check_writable(into)
+    return [FORMATS[name](export, into) for name in fit]

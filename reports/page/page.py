@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -94,7 +95,7 @@ def write_page(
     if tagging is not None:
         check_tagging(run, tagging)
     before = Sections() if plain else Sections.read(run.folder)
-    read, problem = dataset_of(run, dataset)
+    read, problem = dataset_of(run.summary.settings, dataset)
     context = page_context(run, read)
     context["notices"] = [notice for notice in (problem, *context["notices"]) if notice]
     sections = asked.over(before)
@@ -179,13 +180,14 @@ def _name(run: CuratedRun) -> str:
     return run.summary.dataset.name
 
 
-def dataset_of(run: CuratedRun, given: Dataset | str | None) -> tuple[Dataset | None, str]:
-    """The run's data set, or None and why there is none: a report can do without pictures."""
+def dataset_of(settings: Mapping[str, Any], given: Dataset | str | None) -> tuple[Dataset | None, str]:
+    """The data set of a run or a table with these settings, or None and why there is none: a report can do without
+    pictures."""
     if isinstance(given, Dataset):
         return given, ""
-    spec = given or str(run.summary.settings["dataset"])
+    spec = given or str(settings["dataset"])
     try:
-        return load_dataset(spec, Columns.of(run.summary.settings)), ""
+        return load_dataset(spec, Columns.of(settings)), ""
     except DatasetError as error:
         if given:
             raise

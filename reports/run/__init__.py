@@ -26,8 +26,8 @@ from twothirds.reports.run.findings import (
 )
 from twothirds.reports.run.folder import (
     CURATION,
+    LABELS,
     LIVE,
-    PREDICTED,
     STEER,
     RunFolder,
     defuse,

@@ -21,10 +21,10 @@ from twothirds.sources import printable
 
 UNFINISHED = ".twothirds"  # suffix of the hidden names
 EXPORTED = re.compile(
-    r"README\.md|metadata\.(csv|parquet)|tasks\.json|config\.xml|labels\.json|(predicted|corrected)\.csv"
+    r"README\.md|metadata\.(csv|parquet)|tasks\.json|config\.xml|labels\.json|sources\.csv"
     r"|(images|data)/([\w-]+/)*\d{6,}\.[a-z]+|data/train-\d{5}-of-\d{5}(-[0-9a-f]+)?\.parquet"
 )
-CARD_TAG = b'"twothirds"'  # in the head of an exported folder's card
+CARD_TAG = b"- twothirds\n"  # in the head of an exported folder's card
 CARD_HEAD_BYTES = 4096
 MAX_HOLDER_CHARS = 200  # of the line that says who holds a folder
 

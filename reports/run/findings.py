@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +20,12 @@ from twothirds.discovery import (
     find_twin,
     interest_and_distinctness,
 )
+from twothirds.reports.column_names import VOTES
+from twothirds.reports.label_table import LabelledFeature, LabelTable, Source
 from twothirds.reports.run.answers import AnsweredComparison, VoteCounts, read_answers
 from twothirds.reports.run.attributes import Attribute
 from twothirds.reports.run.files import RunError
-from twothirds.reports.run.folder import (
-    FEATURE_COLUMNS,
-    PREDICTED_COLUMNS,
-    Chances,
-    RunFolder,
-    certificates_of,
-    nullable,
-    read_chances,
-)
+from twothirds.reports.run.folder import FEATURE_COLUMNS, RunFolder, certificates_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +65,9 @@ class FoundFeature:
     look: str = ""  # why it was not labelled in full; empty if it was
     twin: str = ""  # "same as …" or "complement of …" an earlier feature
     repeats: bool = False  # its twin means the same, whatever the labels say: it does not count beside it
-    chances: Chances | None = None  # of yes where a label is predicted, NaN where it was asked; None: nowhere
+    chances: NDArray[np.floating[Any]] | None = (
+        None  # of yes where a label is predicted, NaN where it was asked; None: nowhere
+    )
     certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
     origins: tuple[Origin, ...] = ()  # what it was made of: corrections are kept by these
     corrected: Mapping[int, CorrectedLabel] = field(default_factory=dict)  # by row
@@ -105,6 +102,14 @@ class FoundFeature:
             if self.chances is None
             else np.where(self.predicted, self.chances, self.vote_counts.probability)
         )
+
+    @property
+    def source(self) -> NDArray[np.uint8]:
+        """Of each label where it comes from; one that was asked and is unknown after all votes was asked too."""
+        asked = (self.vote_counts.votes > 0) | (self.labels != UNKNOWN)
+        known = [self.is_corrected, self.predicted, asked]
+        sources = [Source.CORRECTED, Source.PREDICTED, Source.ASKED]
+        return np.select(known, sources, Source.NONE).astype(np.uint8)
 
     @property
     def positives(self) -> int:
@@ -168,6 +173,7 @@ class Findings:
     working: NDArray[np.bool_]  # the examples that the discovery compared: in a large data set a random subset
     rare: float = DIFFERENCE  # share of these in which a feature must differ to count
     attributes: tuple[Attribute, ...] = ()  # made of the features by curation
+    digests: Sequence[str] = ()  # of the examples' contents, where the run folder says
 
     @property
     def matrix(self) -> NDArray[np.int8]:
@@ -243,9 +249,9 @@ class Findings:
         rows = [
             {name: getattr(feature, name) for name in FEATURE_COLUMNS if hasattr(feature, name)}
             | {"order": order, "interesting": interesting, "distinct": distinct, "cost_usd": feature.cost / MICRO}
-            | {"sampled_positives": self.sampled_positives(feature), "sampled": sampled}
-            for order, (feature, (interesting, distinct)) in enumerate(
-                zip(self.found, self.marks, strict=True), start=1
+            | {"column": column, "sampled_positives": self.sampled_positives(feature), "sampled": sampled}
+            for order, (feature, (interesting, distinct), column) in enumerate(
+                zip(self.found, self.marks, self.table.columns, strict=True), start=1
             )
         ]
         return pd.DataFrame(rows, columns=list(FEATURE_COLUMNS))
@@ -254,12 +260,28 @@ class Findings:
         """The columns of features.csv, and what curation has made of each feature, with who and when."""
         return self.feature_table().assign(changes=["; ".join(feature.changes) for feature in self.found])
 
-    def label_table(self) -> pd.DataFrame:
-        """One row per example, one nullable 0/1 column per feature."""
-        import pandas as pd
-
-        columns = {feature.name: nullable(feature.labels) for feature in self.found}
-        return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
+    @cached_property
+    def table(self) -> LabelTable:
+        """The labels with all that is known of each."""
+        people = sorted({correction.by for feature in self.found for correction in feature.corrected.values()})
+        who = np.zeros((len(self.found), len(self.ids)), np.uint16)
+        for place, feature in enumerate(self.found):
+            for row, correction in feature.corrected.items():
+                who[place, row] = 1 + people.index(correction.by)
+        counts = [feature.vote_counts for feature in self.found]
+        return LabelTable(
+            ids=self.ids,
+            digests=self.digests or [""] * len(self.ids),
+            features=[LabelledFeature(feature.name, feature.definition) for feature in self.found],
+            value=self.matrix,
+            source=np.array([feature.source for feature in self.found], np.uint8).reshape(who.shape),
+            probability=np.array([feature.probability for feature in self.found], np.float32).reshape(who.shape),
+            who=who,
+            votes=np.array([np.stack([c.yes, c.no, c.abstained], axis=-1) for c in counts], np.uint16).reshape(
+                *who.shape, len(VOTES)
+            ),
+            raters=["", *people],
+        )
 
     def attribute_table(self) -> pd.DataFrame:
         """One row per example, one column of categories per attribute."""
@@ -287,17 +309,6 @@ class Findings:
         columns = ["id", "feature", "label", "before", "corrected_by", "corrected_at"]
         return pd.DataFrame(rows, columns=columns).astype({"label": "Int8", "before": "Int8"})
 
-    def predicted_table(self) -> pd.DataFrame:
-        """The columns of predicted.csv: one row per predicted label."""
-        import pandas as pd
-
-        rows = [
-            (self.ids[row], feature.name, int(feature.labels[row]), round(float(feature.probability[row]), 4))
-            for feature in self.found
-            for row in np.flatnonzero(feature.predicted).tolist()
-        ]
-        return pd.DataFrame(rows, columns=list(PREDICTED_COLUMNS))
-
 
 def read_findings(run: RunFolder) -> Findings:
     """As discovered, before any curation. Raises RunError where the files hold what discover does not write."""
@@ -310,19 +321,23 @@ def read_findings(run: RunFolder) -> Findings:
 
 def _read_findings(run: RunFolder) -> Findings:
     table, labels = run.found_features, run.found_labels
-    ids = [str(name) for name in labels.index]
+    ids = list(labels.ids)
+    if [feature.name for feature in labels.features] != table["name"].tolist():
+        raise ValueError("features.csv and labels.parquet are of two runs")
+    predicted = labels.source == Source.PREDICTED
+    chances = np.where(predicted, labels.probability, np.nan)
     answers = read_answers(Path(run.folder), ids)
     first: dict[str, AnsweredComparison] = {}
     for asked in answers.comparisons:
         for named in asked.by_feature:
             if named.feature is not None:
                 first.setdefault(named.feature, named)
-    chances, certificates = read_chances(run.folder, run.summary, ids), certificates_of(run.summary)
+    certificates = certificates_of(run.summary)
     found = [
         FoundFeature(
             name=str(row.name),
             definition=str(row.definition),
-            labels=_plain(labels[str(row.name)]),
+            labels=labels.value[place],
             vote_counts=answers.tallies.get(str(row.name)) or VoteCounts.empty(len(ids)),
             asked=first.get(str(row.name)),
             consistent=str(row.consistent) == "True",
@@ -332,16 +347,24 @@ def _read_findings(run: RunFolder) -> Findings:
             repeats=str(row.twin).startswith(SAME) and str(row.distinct) == "False",
             look=str(row.look),
             added_by=str(row.added_by),
-            chances=chances.get(str(row.name)),
+            chances=chances[place] if predicted[place].any() else None,
             certificate=certificates.get(str(row.name)),
             origins=((str(row.name),),),
         )
-        for row in table.itertuples(index=False)
+        for place, row in enumerate(table.itertuples(index=False))
     ]
     costs = {name: vote_counts.cost for name, vote_counts in answers.tallies.items()}
     compared = run.summary.dataset.compared_ids
     working = np.ones(len(ids), np.bool_) if compared is None else np.isin(np.array(ids, object), compared)
-    return Findings(ids, found, answers.comparisons, costs, working, run.summary.rare)
+    return Findings(
+        ids=ids,
+        found=found,
+        comparisons=answers.comparisons,
+        label_costs=costs,
+        working=working,
+        rare=run.summary.rare,
+        digests=labels.digests,
+    )
 
 
 def names_of(found: Sequence[FoundFeature]) -> list[str]:
@@ -360,7 +383,3 @@ def _twin_of(n: int, names: Sequence[str], labels: Sequence[Labels], judged: Seq
     if twin is None:
         return ""
     return (SAME if twin.kind == "same" else COMPLEMENT) + names[others[twin.other]]
-
-
-def _plain(column: pd.Series[int]) -> Labels:
-    return np.asarray(column.fillna(UNKNOWN), np.int8)

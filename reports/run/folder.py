@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from twothirds.reports.label_table import LabelTable
 from twothirds.reports.run.files import RunError, replace_file
 from twothirds.reports.run.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
+Read = TypeVar("Read")
 STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -69,17 +67,14 @@ def _texts(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
 
 
 FEATURE_COLUMNS = (
-    *("order", "name", "definition", "question", "examples"),
+    *("order", "name", "column", "definition", "question", "examples"),
     *("positives", "labelled", "sampled_positives", "sampled"),
     *("interesting", "distinct", "consistent", "twin", "look", "added_by", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it
 STEER = "steer.jsonl"  # what people who watch it want
-FEATURE_ID = "id (feature)"
-PREDICTED = "predicted.csv"  # the labels that were predicted and not asked, and how probable yes was
-PREDICTED_COLUMNS = ("id", "feature", "label", "probability")
-Chances = NDArray[np.float64]
+LABELS = "labels.parquet"
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class RunFolder:
         """As discovered."""
         import pandas as pd
 
-        kinds = dict.fromkeys(("name", "definition", "question", "examples"), str) | {"positives": int}
+        kinds = dict.fromkeys(("name", "column", "definition", "question", "examples"), str) | {"positives": int}
 
         def read(path: Path) -> pd.DataFrame:
             table = pd.read_csv(path, keep_default_na=False, dtype=kinds)
@@ -108,10 +103,17 @@ class RunFolder:
         return self._read("features.csv", read)
 
     @cached_property
-    def found_labels(self) -> pd.DataFrame:
-        return self._read("labels.parquet", _read_labels)
+    def found_labels(self) -> LabelTable:
+        """As discovered: asked and predicted ones. How the votes fell is in answers.jsonl."""
 
-    def _read(self, name: str, read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+        def read(path: Path) -> LabelTable:
+            import pyarrow.parquet as pq
+
+            return LabelTable.from_arrow(pq.read_table(path))
+
+        return self._read(LABELS, read)
+
+    def _read(self, name: str, read: Callable[[Path], Read]) -> Read:
         try:
             return read(self.folder / name)
         except (OSError, ValueError, KeyError) as error:
@@ -129,73 +131,20 @@ def write_run(
     *,
     summary: RunSummary,
     features: Iterable[dict[str, Any]],
-    ids: list[str],
-    labels: dict[str, NDArray[np.int8]],
+    labels: LabelTable,
     answers: Iterable[dict[str, Any]],
-    predicted: Iterable[dict[str, Any]] | None = None,
 ) -> None:
     """Every file replaces its predecessor at once, run.json last."""
     import pandas as pd
+    import pyarrow.parquet as pq
 
-    table = pd.DataFrame({"id": ids} | {column_of(name): nullable(values) for name, values in labels.items()})
-    listed = pd.DataFrame(list(features), columns=list(FEATURE_COLUMNS))
+    listed = pd.DataFrame(list(features), columns=list(FEATURE_COLUMNS)).assign(column=labels.columns)
     replace_file(folder / "features.csv", lambda file: write_csv(file, listed))
-    replace_file(folder / "labels.csv", lambda file: write_csv(file, table))
-    replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
+    replace_file(folder / "labels.csv", lambda file: write_csv(file, labels.frame().reset_index()))
+    replace_file(folder / LABELS, lambda file: pq.write_table(labels.to_arrow(), file), binary=True)
     lines = (json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
     replace_file(folder / "answers.jsonl", lambda file: file.writelines(lines))
-    if predicted is not None:
-        marked = pd.DataFrame(list(predicted), columns=list(PREDICTED_COLUMNS))
-        replace_file(folder / PREDICTED, lambda file: write_csv(file, marked))
-    else:
-        (folder / PREDICTED).unlink(missing_ok=True)
     summary.write(folder)
-
-
-def column_of(feature: str) -> str:
-    """The feature's column in a table that also has the examples' `id`."""
-    return FEATURE_ID if feature == "id" else feature
-
-
-def _read_labels(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.read_parquet(path).set_index("id").rename(columns={FEATURE_ID: "id"}).astype("Int8")
-
-
-def nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
-    import pandas as pd
-
-    return pd.arrays.IntegerArray(values.copy(), values < 0)
-
-
-def read_chances(folder: Path, summary: RunSummary, ids: list[str]) -> dict[str, Chances]:
-    """Of yes, by feature: NaN where the label was asked. Raises RunError where the file lacks what run.json counts, so
-    that no predicted label passes for the oracle's."""
-    wanted = int((summary.predicted or {}).get("predicted_labels", 0))
-    if not wanted:
-        return {}
-    path = folder / PREDICTED
-    try:
-        chances, count = _read_predicted(path, {name: row for row, name in enumerate(ids)})
-    except (OSError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())
-        raise RunError(f"{path} cannot be read ({reason}): run discover again") from None
-    if count != wanted:
-        raise RunError(f"{path} marks {count:,} labels and run.json counts {wanted:,}: run discover again")
-    return chances
-
-
-def _read_predicted(path: Path, rows: Mapping[str, int]) -> tuple[dict[str, Chances], int]:
-    import pandas as pd
-
-    kinds: dict[str, Any] = {"id": str, "feature": str, "label": "int8", "probability": "float64"}
-    table = restored(pd.read_csv(path, keep_default_na=False, dtype=kinds))
-    chances: dict[str, Chances] = {}
-    for feature, part in table.groupby("feature", sort=False):
-        of_feature = chances[str(feature)] = np.full(len(rows), np.nan)
-        of_feature[[rows[str(name)] for name in part["id"]]] = part["probability"]
-    return chances, sum(int((~np.isnan(of_feature)).sum()) for of_feature in chances.values())
 
 
 def certificates_of(summary: RunSummary) -> dict[str, dict[str, Any]]:

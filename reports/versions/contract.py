@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from twothirds.discovery import Labels
 from twothirds.discovery.statistics import wilson
 from twothirds.reports.run import RunError
-from twothirds.reports.versions.history import column_names
-from twothirds.reports.versions.table import LabelTable
+from twothirds.reports.versions.table import VersionedTable
 from twothirds.reports.versions.table_file import REFUSED
 
 SCHEMA = "schema.json"
@@ -99,7 +98,7 @@ class Contract(_Part):
             where = ".".join(map(str, first["loc"])) or "the whole"
             raise RunError(f"{path}: {where}: {first['msg'].lower()}: {REMEDY}") from None
 
-    def violations(self, table: LabelTable, new: Sequence[int]) -> list[str]:
+    def violations(self, table: VersionedTable, new: Sequence[int]) -> list[str]:
         """What is not as expected, each in a line. `new` are the rows with new contents: their shares are judged by
         their 95 % intervals, so that a night with three examples violates nothing by chance."""
         return [*self._of_columns(table), *self._of_labels(table, np.asarray(new, np.intp)), *self._of_rows(len(table))]
@@ -111,8 +110,8 @@ class Contract(_Part):
         if wanted.max is not None and rows > wanted.max:
             yield f"{rows:,} rows, at most {wanted.max:,} are expected"
 
-    def _of_columns(self, table: LabelTable) -> Iterator[str]:
-        features = dict(zip(column_names(table.table_schema.names), table.table_schema.columns, strict=True))
+    def _of_columns(self, table: VersionedTable) -> Iterator[str]:
+        features = dict(zip(table.table_schema.column_names, table.table_schema.columns, strict=True))
         for column in self.columns:
             feature = features.get(column.name)
             if feature is None and column.name not in OWN_TYPES:
@@ -127,8 +126,8 @@ class Contract(_Part):
             known = {column.name for column in self.columns}
             yield from (f"{name}: no such column is expected" for name in features if name not in known)
 
-    def _of_labels(self, table: LabelTable, new: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[str]:
-        names = column_names(table.table_schema.names)
+    def _of_labels(self, table: VersionedTable, new: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[str]:
+        names = table.table_schema.column_names
         for column in self.columns:
             if column.name not in names:
                 continue
@@ -154,12 +153,12 @@ def _violated(name: str, kind: str, wanted: ExpectedLabels, labels: Labels, *, e
             yield f"{name}: {share:.4g} of {total:,} {kind} {verb}, {problem}"
 
 
-def schema_of(table: LabelTable) -> dict[str, Any]:
+def schema_of(table: VersionedTable) -> dict[str, Any]:
     """Columns with types, definitions and what the shares are: a contract without bounds."""
     columns: list[dict[str, Any]] = [
         {"name": name, "type": kind, "nullable": False} for name, kind in OWN_TYPES.items()
     ]
-    for name, column in zip(column_names(table.table_schema.names), table.table_schema.columns, strict=True):
+    for name, column in zip(table.table_schema.column_names, table.table_schema.columns, strict=True):
         labels = table.column_labels(column.name)
         known = int((labels >= 0).sum())
         observed = {

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN, Labels
+from twothirds.reports.column_names import column_names
+from twothirds.reports.label_table import OWN_COLUMNS, LabelledFeature, LabelTable, Source
 
-PREDICTED = np.dtype([("version", np.int32), ("chance", np.float16)])  # version 0: not predicted
+Chances = NDArray[np.float16]  # of yes where a label is predicted, else NaN
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -51,6 +53,11 @@ class TableSchema:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    @property
+    def column_names(self) -> list[str]:
+        """In files."""
+        return column_names([(column.name, column.definition) for column in self.columns], OWN_COLUMNS)
+
     def means_the_same_as(self, other: TableSchema) -> bool:
         return replace(self, version=other.version, certificates=other.certificates) == other
 
@@ -68,11 +75,12 @@ class TableSchema:
 class KnownRow:
     labels: Labels
     version: int
-    predicted: NDArray[np.void] | None
+    chances: Chances | None
 
 
-class LabelTable:
-    """Rows are only added or overwritten. Labels are numbers of one byte, digests of 32: texts are never held."""
+class VersionedTable:
+    """Labels while a table grows: rows are only added or overwritten. Labels are numbers of one byte, digests of 32:
+    texts are never held. `table` shows rows as every other program reads them."""
 
     def __init__(self, table_schema: TableSchema | None = None, ids: Sequence[str] = ()) -> None:
         self.table_schema = table_schema or TableSchema()
@@ -83,7 +91,7 @@ class LabelTable:
         self.labels = np.full((len(self.ids), len(self.table_schema.columns)), UNKNOWN, np.int8)
         self._used = len(self.ids)
         self._by_digest: tuple[NDArray[np.uint64], NDArray[np.intp]] | None = None
-        self._predicted: NDArray[np.void] | None = None  # made when a label is predicted
+        self._chances: Chances | None = None  # made when a label is predicted
         self._replaced: dict[str, KnownRow] = {}  # contents that were overwritten
         self._corrections = _by_digest(self.table_schema)
 
@@ -120,14 +128,14 @@ class LabelTable:
         return self._copied(row)
 
     def _copied(self, row: int) -> KnownRow:
-        predicted = None if self._predicted is None else self._predicted[row].copy()
-        return KnownRow(self.labels[row].copy(), int(self.versions[row]), predicted)
+        chances = None if self._chances is None else self._chances[row].copy()
+        return KnownRow(self.labels[row].copy(), int(self.versions[row]), chances)
 
     def restore(self, row: int, known: KnownRow) -> None:
         """The labels of the same content under another name, and where they come from."""
         self.labels[row] = known.labels
-        if known.predicted is not None:
-            self._made_predicted()[row] = known.predicted
+        if known.chances is not None:
+            self._made_chances()[row] = known.chances
         self._apply_corrections(row)
 
     def correct(self, cells: Iterable[CorrectedCell]) -> None:
@@ -146,16 +154,62 @@ class LabelTable:
         """The columns that people have corrected for a content: they are not asked."""
         return self._corrections.get(digest, {}).keys()
 
-    def correctors(self, column: int) -> dict[int, str]:
-        """Of a column who corrected its labels, by row."""
-        rows = self._rows_with(self._corrections)
-        corrected = {row: self._corrections[self.digest(row)].get(column) for row in rows}
-        return {row: cell.by for row, cell in corrected.items() if cell is not None}
+    @property
+    def corrected_count(self) -> int:
+        return sum(len(self._corrections[self.digest(row)]) for row in self._rows_with(self._corrections))
 
-    def corrections(self, rows: Collection[int] | None = None) -> list[tuple[int, int, CorrectedCell]]:
-        """What people have corrected of these rows, or of all: row, column and correction."""
-        found = ((row, self._corrections[self.digest(row)]) for row in self._rows_with(self._corrections))
-        return [(row, at, cell) for row, cells in found if rows is None or row in rows for at, cell in cells.items()]
+    @property
+    def corrected_rows(self) -> list[int]:
+        return self._rows_with(self._corrections)
+
+    def table(self, rows: Sequence[int] | NDArray[np.intp] | None = None) -> LabelTable:
+        """All rows, or these, with what is known of each label."""
+        chosen = np.arange(len(self)) if rows is None else np.asarray(rows, np.intp)
+        value = self.labels[chosen].T
+        chances = None if self._chances is None else self._chances[chosen].T
+        source = np.where(value == UNKNOWN, Source.NONE, Source.ASKED).astype(np.uint8)
+        if chances is not None:
+            source[~np.isnan(chances)] = Source.PREDICTED
+        who, raters = np.broadcast_to(np.uint16(0), value.shape), [""]
+        digests = [digest.tobytes().hex() for digest in self.digests[chosen]]
+        if self._corrections:
+            who = np.zeros(value.shape, np.uint16)
+            for place, digest in enumerate(digests):
+                for column, cell in self._corrections.get(digest, {}).items():
+                    raters += [] if cell.by in raters else [cell.by]
+                    source[column, place], who[column, place] = Source.CORRECTED, raters.index(cell.by)
+        return LabelTable.of(
+            [self.ids[row] for row in chosen.tolist()],
+            digests,
+            [LabelledFeature(column.name, column.definition) for column in self.table_schema.columns],
+            value,
+            source=source,
+            probability=chances,
+            who=who,
+            raters=raters,
+        )
+
+    @property
+    def known_beside(self) -> set[tuple[int, str]]:
+        """What files hold of labels beside their values: see `LabelTable.to_arrow`."""
+        predicted, corrected = (
+            set[int](),
+            {at for row in self.corrected_rows for at in self._corrections[self.digest(row)]},
+        )
+        if self._chances is not None:
+            predicted = set(np.flatnonzero((~np.isnan(self._chances[: self._used])).any(axis=0)).tolist())
+        return {
+            *((column, "source") for column in predicted | corrected),
+            *((column, "probability") for column in predicted),
+            *((column, "by") for column in corrected),
+        }
+
+    def load(self, table: LabelTable) -> None:
+        """Take over the labels of all rows, as a file has them; corrections are the schema's."""
+        self.labels = np.ascontiguousarray(table.value.T)
+        predicted = table.source.T == Source.PREDICTED
+        if predicted.any():
+            self._chances = np.where(predicted, table.probability.T, np.nan).astype(np.float16)
 
     def rows_corrected_since(self, before: TableSchema) -> list[int]:
         """Rows of contents whose corrections are others than in an earlier table_schema."""
@@ -170,8 +224,8 @@ class LabelTable:
         if self._corrections:
             for column, cell in self._corrections.get(self.digest(row), {}).items():
                 self.labels[row, column] = UNKNOWN if cell.label is None else cell.label
-                if self._predicted is not None:
-                    self._predicted[row, column] = np.zeros((), PREDICTED)
+                if self._chances is not None:
+                    self._chances[row, column] = np.nan
 
     def _rows_with(self, digests: Collection[str]) -> list[int]:
         if not digests:
@@ -183,18 +237,18 @@ class LabelTable:
 
     def is_predicted(self, row: int) -> NDArray[np.bool_]:
         """Of the columns of a row."""
-        if self._predicted is None:
+        if self._chances is None:
             return np.zeros(self.labels.shape[1], np.bool_)
-        return np.asarray(self._predicted["version"][row] > 0)
+        return np.asarray(~np.isnan(self._chances[row]))
 
     def set_asked(self, row: int, columns: NDArray[np.intp], labels: Labels) -> None:
         """Labels of the oracle, which replace predicted ones; where it gave none a predicted one stays. What a person
         has corrected stays in any case."""
         columns, labels = self._uncorrected(row, columns, labels)
-        if self._predicted is not None:
+        if self._chances is not None:
             taken = (labels != UNKNOWN) | ~self.is_predicted(row)[columns]
             columns, labels = columns[taken], labels[taken]
-            self._predicted[row, columns] = np.zeros((), PREDICTED)
+            self._chances[row, columns] = np.nan
         self.labels[row, columns] = labels
 
     def set_predicted(self, row: int, columns: NDArray[np.intp], labels: Labels, chances: NDArray[np.float64]) -> None:
@@ -204,9 +258,7 @@ class LabelTable:
         if ((self.labels[row, columns] != UNKNOWN) & ~self.is_predicted(row)[columns]).any():
             raise ValueError("a predicted label must not replace the oracle's")
         self.labels[row, columns] = labels
-        marks = self._made_predicted()
-        marks["version"][row, columns] = self.table_schema.version
-        marks["chance"][row, columns] = chances
+        self._made_chances()[row, columns] = chances
 
     def _uncorrected(
         self, row: int, columns: NDArray[np.intp], values: NDArray[Kind]
@@ -216,33 +268,14 @@ class LabelTable:
         free = ~np.isin(columns, list(self.corrected_columns(self.digest(row))))
         return columns[free], values[free]
 
-    def _made_predicted(self) -> NDArray[np.void]:
-        if self._predicted is None:
-            self._predicted = np.zeros(self.labels.shape, PREDICTED)
-        return self._predicted
-
-    def use_marks(self, marks: NDArray[np.void]) -> None:
-        self._predicted = marks
+    def _made_chances(self) -> Chances:
+        if self._chances is None:
+            self._chances = np.full(self.labels.shape, np.nan, np.float16)
+        return self._chances
 
     @property
     def predicted_count(self) -> int:
-        return 0 if self._predicted is None else int((self._predicted["version"][: self._used] > 0).sum())
-
-    def marks(self, column: int) -> NDArray[np.void] | None:
-        """Of a column with predicted labels: in which version each was predicted, and how probable yes was."""
-        if self._predicted is None or not (self._predicted["version"][: self._used, column] > 0).any():
-            return None
-        return self._predicted[:, column]
-
-    def predictions(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float16]]:
-        """Of these rows and columns: in which version each label was predicted (0: not), and how probable yes was."""
-        if self._predicted is None:
-            shape = len(rows), len(columns)
-            return np.zeros(shape, np.int32), np.zeros(shape, np.float16)
-        marks = self._predicted[np.ix_(rows, columns)]
-        return marks["version"], marks["chance"]
+        return 0 if self._chances is None else int((~np.isnan(self._chances[: self._used])).sum())
 
     def drop(self, gone: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Without these rows; where each row is from now on."""
@@ -252,8 +285,8 @@ class LabelTable:
         used, self._used, self._by_digest = self._used, len(self.ids), None
         self.digests, self.versions = self.digests[:used][keep], self.versions[:used][keep]
         self.labels = self.labels[:used][keep]
-        if self._predicted is not None:
-            self._predicted = self._predicted[:used][keep]
+        if self._chances is not None:
+            self._chances = self._chances[:used][keep]
         return np.cumsum(keep) - 1
 
     def column_labels(self, name: str) -> Labels:
@@ -273,8 +306,8 @@ class LabelTable:
         elif self.digest(row) != digest:
             self._replaced[self.digest(row)] = self._copied(row)
             self.labels[row] = UNKNOWN
-            if self._predicted is not None:
-                self._predicted[row] = np.zeros((), PREDICTED)
+            if self._chances is not None:
+                self._chances[row] = np.nan
         self.digests[row] = np.frombuffer(bytes.fromhex(digest), np.uint8)
         self.versions[row] = version
         self._apply_corrections(row)
@@ -284,16 +317,16 @@ class LabelTable:
         """Take over another schema. Columns that mean the same in both keep their labels, and corrections by people are
         kept whoever is asked."""
         labels = np.full((len(self.labels), len(table_schema.columns)), UNKNOWN, np.int8)
-        predicted = None if self._predicted is None else np.zeros(labels.shape, PREDICTED)
+        chances = None if self._chances is None else np.full(labels.shape, np.nan, np.float16)
         same_voter = (table_schema.oracle, table_schema.votes) == (self.table_schema.oracle, self.table_schema.votes)
         for place, column in enumerate(table_schema.columns):
             old = self.table_schema.column(column.name)
             if same_voter and old is not None and old.definition == column.definition:
                 before = self.table_schema.names.index(column.name)
                 labels[:, place] = self.labels[:, before]
-                if predicted is not None and self._predicted is not None:
-                    predicted[:, place] = self._predicted[:, before]
-        self.labels, self.table_schema, self._predicted = labels, table_schema, predicted
+                if chances is not None and self._chances is not None:
+                    chances[:, place] = self._chances[:, before]
+        self.labels, self.table_schema, self._chances = labels, table_schema, chances
         self._use_corrections()
 
     def _grow(self) -> None:
@@ -303,8 +336,9 @@ class LabelTable:
         self.digests = np.concatenate([self.digests, np.zeros((more, 32), np.uint8)])
         self.versions = np.concatenate([self.versions, np.zeros(more, np.int32)])
         self.labels = np.concatenate([self.labels, np.full((more, self.labels.shape[1]), UNKNOWN, np.int8)])
-        if self._predicted is not None:
-            self._predicted = np.concatenate([self._predicted, np.zeros((more, self.labels.shape[1]), PREDICTED)])
+        if self._chances is not None:
+            empty = np.full((more, self.labels.shape[1]), np.nan, np.float16)
+            self._chances = np.concatenate([self._chances, empty])
 
 
 def _by_digest(table_schema: TableSchema) -> dict[str, dict[int, CorrectedCell]]:

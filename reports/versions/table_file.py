@@ -8,33 +8,25 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from twothirds.discovery import UNKNOWN, Labels
+from twothirds.reports.label_table import LabelTable
 from twothirds.reports.run import RunError, replace_file
-from twothirds.reports.versions.table import PREDICTED, Column, CorrectedCell, LabelTable, TableSchema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from twothirds.reports.versions.table import Column, CorrectedCell, TableSchema, VersionedTable
 
 TABLE, PREVIOUS, REFUSED = "labels.parquet", "labels.previous.parquet", "labels.refused.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
-OWN_COLUMNS = ("id", "digest", "version")
 GROUP_ROWS = 65_536
-# of the columns that say which labels of a feature were predicted, and by whom labels were corrected
-CHANCE, VERSION, CORRECTOR = " (probability)", " (predicted in)", " (corrected by)"
 
 
-def read_table(folder: Path) -> LabelTable:
+def read_table(folder: Path) -> VersionedTable:
     """The table in a folder, or an empty one."""
     path = folder / TABLE
-    return read_file(path) if path.exists() else LabelTable()
+    return read_file(path) if path.exists() else VersionedTable()
 
 
 def table_version(folder: Path) -> int:
@@ -56,7 +48,7 @@ def read_table_schema(folder: Path) -> TableSchema:
         raise RunError(f"{folder / TABLE} is not a table that enrich wrote: enrich again") from None
 
 
-def read_file(path: Path) -> LabelTable:
+def read_file(path: Path) -> VersionedTable:
     """Row group by row group. Raises RunError for a file that enrich did not write."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -64,25 +56,25 @@ def read_file(path: Path) -> LabelTable:
     try:
         with pq.ParquetFile(path) as file:
             table_schema = _meaning((file.schema_arrow.metadata or {})[NOTE])
-            groups = [_part(batch, table_schema) for batch in file.iter_batches(GROUP_ROWS)]
+            batches = [pa.Table.from_batches([batch]) for batch in file.iter_batches(GROUP_ROWS)]
+            batches = batches or [file.schema_arrow.empty_table()]
+            labels = LabelTable.concat([LabelTable.from_arrow(batch) for batch in batches])
+            versions = np.concatenate([batch["version"].to_numpy() for batch in batches])
+        table = VersionedTable(table_schema, labels.ids)
+        if [feature.name for feature in labels.features] != table_schema.names:
+            raise ValueError("its columns are others than its schema names")
+        digests = np.frombuffer(bytes.fromhex("".join(labels.digests)), np.uint8)
+        table.digests, table.versions = digests.reshape(-1, 32).copy(), versions
+        table.load(labels)
+        return table
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise RunError(
             f"{path} is not a table that enrich wrote ({reason}): move it away, or restore {PREVIOUS}"
         ) from None
-    ids = [name for group in groups for name in group[0]]
-    table = LabelTable(table_schema, ids)
-    if groups:
-        table.digests = np.concatenate([group[1] for group in groups])
-        table.versions = np.concatenate([group[2] for group in groups])
-        table.labels = np.concatenate([group[3] for group in groups])
-        if any(group[4] is not None for group in groups):
-            marks = [np.zeros(group[3].shape, PREDICTED) if group[4] is None else group[4] for group in groups]
-            table.use_marks(np.concatenate(marks))
-    return table
 
 
-def write_table(folder: Path, table: LabelTable) -> None:
+def write_table(folder: Path, table: VersionedTable) -> None:
     """Replace the table at once; the one before stays as labels.previous.parquet."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / TABLE
@@ -103,7 +95,7 @@ def previous_rows(folder: Path) -> list[tuple[str, str]]:
     return list(zip(*(rows.column(name).to_pylist() for name in ("id", "digest")), strict=True))
 
 
-def write_refused(folder: Path, table: LabelTable) -> None:
+def write_refused(folder: Path, table: VersionedTable) -> None:
     """A table that must not replace the one that is there, for people to look at."""
     replace_file(folder / REFUSED, lambda file: write_file(file, table), binary=True)
 
@@ -120,60 +112,21 @@ def keep_previous(path: Path, previous: Path) -> None:
     os.replace(name, previous)
 
 
-def write_file(file: Any, table: LabelTable, rows: Sequence[int] | None = None) -> None:
+def write_file(file: Any, table: VersionedTable) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    chosen = np.arange(len(table)) if rows is None else np.asarray(rows, np.intp)
-    marked = [column for column in range(len(table.table_schema.columns)) if table.marks(column) is not None]
-    corrected = {column: by for column in range(len(table.table_schema.columns)) if (by := table.correctors(column))}
-    schema = _schema(table.table_schema, marked, list(corrected))
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in _batches(table, chosen, schema, marked, list(corrected.values())):
-            writer.write_batch(batch, row_group_size=GROUP_ROWS)
-
-
-def _batches(
-    table: LabelTable,
-    rows: NDArray[np.intp],
-    schema: pa.Schema,
-    marked: Sequence[int],
-    correctors: Sequence[Mapping[int, str]],
-) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    for start in range(0, len(rows), GROUP_ROWS):
-        part = rows[start : start + GROUP_ROWS]
-        labels = table.labels[part]
-        arrays = [
-            pa.array([table.ids[row] for row in part.tolist()], pa.string()),
-            pa.array([digest.tobytes().hex() for digest in table.digests[part]], pa.string()),
-            pa.array(table.versions[part], pa.int32()),
-            *(pa.array(column, pa.int8(), mask=column == UNKNOWN) for column in labels.T),
-        ]
-        for column in marked:
-            marks = table.marks(column)
-            if marks is not None:
-                asked = marks["version"][part] == 0
-                arrays.append(pa.array(marks["chance"][part].astype(np.float32), pa.float32(), mask=asked))
-                arrays.append(pa.array(marks["version"][part], pa.int32(), mask=asked))
-        arrays += [pa.array([by.get(row) for row in part.tolist()], pa.string()) for by in correctors]
-        yield pa.record_batch(arrays, schema=schema)
-
-
-def _schema(table_schema: TableSchema, marked: Sequence[int], corrected: Sequence[int]) -> pa.Schema:
-    import pyarrow as pa
-
-    own = [pa.field("id", pa.string()), pa.field("digest", pa.string()), pa.field("version", pa.int32())]
-    features = [pa.field(column_name(name), pa.int8()) for name in table_schema.names]
-    for column in marked:
-        name = column_name(table_schema.names[column])
-        features += [pa.field(name + CHANCE, pa.float32()), pa.field(name + VERSION, pa.int32())]
-    features += [pa.field(column_name(table_schema.names[column]) + CORRECTOR, pa.string()) for column in corrected]
-    return pa.schema([*own, *features], metadata={NOTE: json.dumps(asdict(table_schema), ensure_ascii=False).encode()})
-
-
-def column_name(feature: str) -> str:
-    return f"{feature} (feature)" if feature in OWN_COLUMNS else feature
+    note, beside = json.dumps(asdict(table.table_schema), ensure_ascii=False).encode(), table.known_beside
+    writer = None
+    for start in range(0, max(len(table), 1), GROUP_ROWS):
+        rows = np.arange(start, min(start + GROUP_ROWS, len(table)))
+        group = table.table(rows).to_arrow(beside)
+        group = group.add_column(2, "version", pa.array(table.versions[rows], pa.int32()))
+        group = group.replace_schema_metadata({**group.schema.metadata, NOTE: note})
+        writer = writer or pq.ParquetWriter(file, group.schema, compression="zstd")
+        writer.write_table(group, row_group_size=GROUP_ROWS)
+    if writer is not None:
+        writer.close()
 
 
 def _meaning(note: bytes) -> TableSchema:
@@ -182,35 +135,3 @@ def _meaning(note: bytes) -> TableSchema:
     certificates = tuple(schema.get("certificates", ()))
     corrections = tuple(CorrectedCell(**cell) for cell in schema.get("corrections", ()))
     return replace(TableSchema(**schema), columns=columns, certificates=certificates, corrections=corrections)
-
-
-_Part = tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels, "NDArray[np.void] | None"]
-
-
-def _part(batch: pa.RecordBatch, table_schema: TableSchema) -> _Part:
-    import pyarrow as pa
-
-    digests = np.frombuffer(bytes.fromhex("".join(batch.column("digest").to_pylist())), np.uint8).reshape(-1, 32)
-    labels = np.empty((batch.num_rows, len(table_schema.columns)), np.int8)
-    for place, name in enumerate(table_schema.names):
-        column = batch.column(column_name(name)).fill_null(pa.scalar(UNKNOWN, pa.int8()))
-        labels[:, place] = column.to_numpy(zero_copy_only=False)
-    return (
-        batch.column("id").to_pylist(),
-        digests,
-        batch.column("version").to_numpy(),
-        labels,
-        _marks(batch, table_schema),
-    )
-
-
-def _marks(batch: pa.RecordBatch, table_schema: TableSchema) -> NDArray[np.void] | None:
-    names = [column_name(name) for name in table_schema.names]
-    marked = [place for place, name in enumerate(names) if name + VERSION in batch.schema.names]
-    if not marked:
-        return None
-    marks = np.zeros((batch.num_rows, len(names)), PREDICTED)
-    for place in marked:
-        marks["version"][:, place] = batch.column(names[place] + VERSION).fill_null(0).to_numpy(zero_copy_only=False)
-        marks["chance"][:, place] = batch.column(names[place] + CHANCE).fill_null(0.0).to_numpy(zero_copy_only=False)
-    return marks

@@ -11,10 +11,11 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from twothirds.reports.analysis import Drift, Share, drift_of
+from twothirds.reports.label_table import OWN_COLUMNS, SOURCES, Source
 from twothirds.reports.run import JsonPart, RunError
-from twothirds.reports.versions.history import CELLS, COUNTS, OWN, ROWS, SOURCES
+from twothirds.reports.versions.history import CELLS, COUNTS, ROWS
 from twothirds.reports.versions.table import Column
-from twothirds.reports.versions.table_file import CORRECTOR, TABLE, VERSION, column_name, read_table_schema
+from twothirds.reports.versions.table_file import TABLE, read_table_schema
 
 SUMMARY = "enrich.json"
 
@@ -99,26 +100,24 @@ def column_figures(folder: Path) -> list[ColumnFigures]:
     table_schema = read_table_schema(folder)
     try:
         with pq.ParquetFile(folder / TABLE) as file:
-            there = set(file.schema_arrow.names)
-            wanted = [
-                column_name(column.name) + end for column in table_schema.columns for end in ("", VERSION, CORRECTOR)
-            ]
+            names, there = table_schema.column_names, set(file.schema_arrow.names)
+            wanted = [name + end for name in names for end in ("", " (source)")]
             table = file.read([name for name in wanted if name in there])
             rows = file.metadata.num_rows
     except (OSError, pa.ArrowException) as error:
         raise RunError(f"{folder / TABLE} cannot be read ({' '.join(str(error).split())})") from None
 
-    def known(name: str) -> int:
-        return rows - table[name].null_count if name in table.column_names else 0
-
     found = []
-    for column in table_schema.columns:
-        name = column_name(column.name)
-        share = Share(int(pc.sum(table[name]).as_py() or 0), known(name))
-        found.append(
-            ColumnFigures(column, share, rows, predicted=known(name + VERSION), corrected=known(name + CORRECTOR))
-        )
+    for column, name in zip(table_schema.columns, names, strict=True):
+        share = Share(int(pc.sum(table[name]).as_py() or 0), rows - table[name].null_count)
+        sources = _counts(table[f"{name} (source)"]) if f"{name} (source)" in there else {}
+        predicted, corrected = (sources.get(SOURCES[source], 0) for source in (Source.PREDICTED, Source.CORRECTED))
+        found.append(ColumnFigures(column, share, rows, predicted=predicted, corrected=corrected))
     return found
+
+
+def _counts(texts: Any) -> dict[str, int]:
+    return {count["values"]: count["counts"] for count in texts.value_counts().to_pylist()}
 
 
 def nights_of(folder: Path, known: dict[Path, TableVersion] | None = None) -> list[TableVersion]:
@@ -158,7 +157,7 @@ def _night(folder: Path, version: int, path: Path) -> TableVersion:
     written = path.stat().st_mtime
     try:
         with pq.ParquetFile(path) as file:
-            names = [name for name in file.schema_arrow.names if name not in OWN]
+            names = [name for name in file.schema_arrow.names if name not in OWN_COLUMNS]
             table = file.read(["gone", *names])
             counts = json.loads(file.schema_arrow.metadata[COUNTS])
         labels, run = _sources(folder / CELLS[0] / path.parent.name / CELLS[1])
@@ -177,6 +176,6 @@ def _sources(path: Path) -> tuple[dict[str, int], str | None]:
 
     with pq.ParquetFile(path, read_dictionary=["source", "run"]) as file:
         cells = file.read(["source", "run"])
-    counted = {count["values"]: count["counts"] for count in cells["source"].value_counts().to_pylist()}
+    counted = _counts(cells["source"])
     runs = [run for run in cells["run"].unique().to_pylist() if run is not None]
-    return {name: counted.get(name, 0) for name in SOURCES}, runs[0] if runs else None
+    return {name: counted.get(name, 0) for name in SOURCES.values()}, runs[0] if runs else None

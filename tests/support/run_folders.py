@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from twothirds.discovery.metrics import g_curve, interest_and_distinctness, interesting_and_distinct
 from twothirds.reports.finished_run import Run
+from twothirds.reports.label_table import LabelledFeature, LabelTable
 from twothirds.reports.run.findings import twins_of
 from twothirds.reports.run.folder import write_run
 from twothirds.reports.run.summary import RunSummary
@@ -89,11 +90,18 @@ def make_run(
         folder,
         summary=whole,
         features=features,
-        ids=list(ids),
-        labels=dict(zip(names, matrix, strict=True)),
+        labels=label_table(ids, names, matrix, definitions),
         answers=[*compared, *further, *labelled],
     )
     return Run(folder)
+
+
+def label_table(
+    ids: Sequence[str], names: Sequence[str], matrix: NDArray[np.int8], definitions: Sequence[str] = ()
+) -> LabelTable:
+    meanings = [*definitions, *[""] * (len(names) - len(definitions))]
+    features = [LabelledFeature(name, meaning) for name, meaning in zip(names, meanings, strict=True)]
+    return LabelTable.of(list(ids), [""] * len(ids), features, np.asarray(matrix, np.int8))
 
 
 def random_matrix(features: int, examples: int, seed: int = 0, unknown: float = 0.03) -> NDArray[np.int8]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.run_folders import summary_of
+from tests.support.run_folders import label_table, summary_of
 from twothirds.models.prompting.feature_names import clean
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run.folder import write_run
@@ -33,14 +33,16 @@ NAMES = st.sampled_from(HOSTILE) | st.text(
 
 def written(folder: Path, names: list[str], definition: str) -> Run:
     folder.mkdir(exist_ok=True)
-    labels = {name: np.array([1, 0, -1], np.int8) for name in names}
+    matrix = np.array([[1, 0, -1]] * len(names), np.int8)
     features = [
         {"order": order, "name": name, "definition": definition, "question": "tag", "examples": "a b", "positives": 1}
         for order, name in enumerate(names, start=1)
     ]
     answers = [{"question": {"feature": name}, "answer": {"raw": definition}} for name in names]
-    summary = summary_of("t.csv", ["=a", "b", "c"], np.stack(list(labels.values())), len(names), names=names)
-    write_run(folder, summary=summary, features=features, ids=["=a", "b", "c"], labels=labels, answers=answers)
+    summary = summary_of("t.csv", ["=a", "b", "c"], matrix, len(names), names=names)
+    write_run(
+        folder, summary=summary, features=features, labels=label_table(["=a", "b", "c"], names, matrix), answers=answers
+    )
     return Run(folder)
 
 
@@ -51,10 +53,9 @@ def test_names_come_back_from_every_file(tmp_path: Path, names: list[str], defin
     run = written(tmp_path / "run", names, definition)
     assert list(run.found_features["name"]) == names
     assert set(run.found_features["definition"]) == {definition}
-    assert list(run.found_labels.columns) == names
-    assert list(run.found_labels.index) == ["=a", "b", "c"]
-    assert run.found_labels.iloc[:, 0].tolist()[:2] == [1, 0]
-    assert pd.isna(run.found_labels.iloc[2, 0])
+    assert [feature.name for feature in run.found_labels.features] == names
+    assert list(run.found_labels.ids) == ["=a", "b", "c"]
+    assert run.found_labels.value[0].tolist() == [1, 0, -1]
     assert run.summary.to_json()["names"] == names
     lines = (tmp_path / "run" / "answers.jsonl").read_bytes().decode("utf-8").split("\n")
     assert [json.loads(line)["question"]["feature"] for line in lines if line] == names

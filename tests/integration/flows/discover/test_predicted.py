@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.growing_worlds import TellingWorld
@@ -17,7 +18,7 @@ from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports import Run
 from twothirds.reports.export import export_run
-from twothirds.reports.run import RunError
+from twothirds.reports.label_table import LabelTable, Source
 from twothirds.sources import load_dataset
 
 pytestmark = pytest.mark.usefixtures("sampling_number")
@@ -48,12 +49,19 @@ def found(world: TellingWorld, **changed: Any) -> Outcome:
     return run_discovery(prepared(world, **changed), run_id=f"run {len(changed)}")
 
 
+def predicted_in(folder: Path) -> pd.DataFrame:
+    """A row per predicted label of a run."""
+    table = LabelTable.from_arrow(pq.read_table(folder / "labels.parquet"))
+    frame: pd.DataFrame = table.tidy(table.source == Source.PREDICTED).to_pandas()
+    return frame.astype({"id": str, "feature": str})
+
+
 def test_the_rest_is_predicted_where_certified_and_marked(world: TellingWorld) -> None:
     outcome = found(world)
     assert outcome.predicted is not None
     run = Run(world.folder / "run")
     said = run.summary.to_json()["predicted"]
-    marked = pd.read_csv(world.folder / "run" / "predicted.csv")
+    marked = predicted_in(world.folder / "run")
     assert len(marked) == said["predicted_labels"] > ROWS / 2
     labels = pd.read_csv(world.folder / "run" / "labels.csv").set_index("id")
     true = pd.read_csv(world.folder / "truth.csv").set_index("id")
@@ -74,7 +82,7 @@ def test_a_budget_that_ends_it_leaves_what_was_asked_and_predicts_nothing(world:
     outcome = found(world, budget="0.2")
     assert outcome.predicted is None
     assert outcome.progress.message.startswith("budget of 0.20 USD is used up")
-    assert not (world.folder / "run" / "predicted.csv").exists()
+    assert predicted_in(world.folder / "run").empty
     done = found(world, budget="5", replace=True)
     assert done.predicted is not None
 
@@ -115,7 +123,7 @@ def test_a_cheaper_oracle_labels_first_and_is_booked_to_the_run(tmp_path: Path) 
     assert "labels everything first" in expected.assumed
     labels = pd.read_csv(world.folder / "run" / "labels.csv").set_index("id")
     true = pd.read_csv(world.folder / "truth.csv").set_index("id")
-    marked = pd.read_csv(world.folder / "run" / "predicted.csv")
+    marked = predicted_in(world.folder / "run")
     assert (marked["feature"] == "red").any()
     for feature, part in marked.groupby("feature"):
         here = labels.index.isin(part["id"])
@@ -129,7 +137,7 @@ def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: Te
     found(world)
     folder = world.folder / "run"
     run, dataset = Run(folder), load_dataset(world.spec)
-    marked = pd.read_csv(folder / "predicted.csv").set_index(["feature", "id"])["probability"]
+    marked = predicted_in(folder).set_index(["feature", "id"])["probability"]
     page = run.report().path.read_text(encoding="utf-8")
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     carried = {
@@ -152,25 +160,16 @@ def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: Te
     assert set(tidy["source"]) == {"asked", "predicted"}
     hub = next((folder / "export" / "huggingface" / "data").glob("*.parquet"))
     for wide in (pd.read_parquet(folder / "export" / "wide.parquet"), pd.read_parquet(hub)):
-        of_wide = wide.set_index("id").filter(like=" (probability)").stack().dropna()
-        assert {(str(column).removesuffix(" (probability)"), name) for name, column in of_wide.index} == set(
-            marked.index
-        )
+        sources = wide.set_index("id").filter(like=" (source)").stack()
+        predicted = {
+            (str(column).removesuffix(" (source)"), name)
+            for (name, column), source in sources.items()
+            if source == "predicted"
+        }
+        assert predicted == set(marked.index)
     lines = [json.loads(line) for line in (folder / "export" / "labels.jsonl").read_text().splitlines()]
     assert {(name, line["id"]) for line in lines for name in line["predicted"]} == set(marked.index)
     tasks = json.loads((folder / "export" / "label-studio" / "tasks.json").read_text())
     said = {(name, task["data"]["id"]) for task in tasks for name in task["data"]["predicted labels"]}
     assert said == set(marked.index)
     assert f"**{len(marked):,} of " in (folder / "export" / "README.md").read_text()
-
-
-def test_a_run_that_lost_its_marks_is_not_read(world: TellingWorld) -> None:
-    found(world)
-    path = world.folder / "run" / "predicted.csv"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(lines[:-1]) + "\n")
-    with pytest.raises(RunError, match=r"marks [\d,]+ labels and run.json counts [\d,]+: run discover again"):
-        Run(world.folder / "run").findings  # noqa: B018
-    path.unlink()
-    with pytest.raises(RunError, match=r"predicted\.csv cannot be read"):
-        Run(world.folder / "run").findings  # noqa: B018

@@ -22,7 +22,7 @@ from twothirds.flows.prefect_api.history import History
 from twothirds.models import MICRO, AnswersUnusable
 from twothirds.reports import Run
 from twothirds.reports.export.card import card_of
-from twothirds.reports.export.content import ExportContent
+from twothirds.reports.export.origins import of_run
 from twothirds.reports.page.page import page_context
 from twothirds.reports.run import RunSummary
 from twothirds.store import Store
@@ -184,7 +184,7 @@ def _comparisons(run: Run) -> list[Any]:
 
 
 def card(run: Run) -> str:
-    return card_of(ExportContent(run, run.findings, {}))
+    return card_of(of_run(run))
 
 
 def test_a_card_of_one_vote_labels_says_that_doubt_is_unknown(tmp_path: Path) -> None:

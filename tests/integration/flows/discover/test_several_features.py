@@ -122,7 +122,7 @@ def test_lists_for_enrichments_and_exports_leave_out_what_is_not_labelled(tmp_pa
     lacking = [str(row.name) for row in partly.features.itertuples() if row.look]
     names = {feature.name for feature in read_features(str(partly.folder))}
     assert names == set(partly.features["name"]) - set(lacking)
-    written = export(partly, ["wide-csv"], out=tmp_path / "export")
+    written = export(partly.folder, ["wide-csv"], out=tmp_path / "export")
     wide = pd.read_csv(next(path for path in written if path.suffix == ".csv"))
     shown = [name for name in lacking if name in wide]
     assert wide[shown].isna().sum().sum() == partly.labels[shown].isna().sum().sum() > 0

@@ -16,7 +16,7 @@ from twothirds.flows.enrich.batches import LabelledBatch, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.models import AnswersPending, LabelBatch
-from twothirds.reports.versions import LabelTable, read_table, write_table
+from twothirds.reports.versions import VersionedTable, read_table, write_table
 from twothirds.sources.dataset import Example, Quarantined, digest_of_content
 from twothirds.sources.load import iter_examples
 
@@ -27,7 +27,7 @@ PAID = "simulated?price=0.001"
 def fill(world: World, out: Path) -> None:
     """As if all its rows had been labelled by the same oracle before."""
     table_schema = read_table(out).table_schema
-    table = LabelTable(table_schema, list(world.texts))
+    table = VersionedTable(table_schema, list(world.texts))
     digests = b"".join(bytes.fromhex(digest_of_content(text, None)) for text in world.texts.values())
     table.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32).copy()
     table.versions = np.ones(len(world.texts), np.int32)

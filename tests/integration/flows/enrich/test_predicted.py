@@ -37,9 +37,9 @@ def truth(world: World) -> pd.DataFrame:
 
 def predicted(world: World, trait: str) -> pd.Series[bool]:
     labels = table(world)
-    if f"{trait} (predicted in)" not in labels:
+    if f"{trait} (source)" not in labels:
         return pd.Series(data=False, index=labels.index)
-    return labels[f"{trait} (predicted in)"].notna()
+    return labels[f"{trait} (source)"] == "predicted"
 
 
 def test_labels_are_predicted_where_certified_and_asked_elsewhere(world: TellingWorld) -> None:
@@ -113,7 +113,7 @@ def test_whoever_knows_seed_and_data_cannot_place_what_disagrees_behind_the_samp
     """Of what a run of the same data and seed predicts elsewhere, 40 % of the truth is turned over."""
     night(world, agree=0.9, out=str(tmp_path / "theirs"), store=str(tmp_path / "theirs.sqlite"))
     theirs, true = pd.read_parquet(tmp_path / "theirs" / "labels.parquet").set_index("id"), truth(world)
-    behind = theirs.filter(like="(predicted in)").notna().any(axis=1)
+    behind = (theirs.filter(like="(source)") == "predicted").any(axis=1)
     bad = true.index[behind & (np.random.default_rng(0).random(len(true)) < 0.4)]
     true.loc[bad] = 1 - true.loc[bad]
     true.reset_index().to_csv(world.folder / "truth.csv", index=False)

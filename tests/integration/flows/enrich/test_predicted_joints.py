@@ -56,8 +56,8 @@ def agreement(world: TellingWorld) -> dict[str, float]:
     labels, true = table(world), pd.read_csv(world.folder / "truth.csv").set_index("id")
     found = {}
     for trait in world.traits:
-        if f"{trait} (predicted in)" in labels:
-            here = labels[f"{trait} (predicted in)"].notna()
+        if f"{trait} (source)" in labels:
+            here = labels[f"{trait} (source)"] == "predicted"
             found[trait] = float((labels[trait] == true[trait])[here].mean())
     return found
 

@@ -177,7 +177,7 @@ def test_what_a_discovery_could_not_read_is_asked_again_on_request_alone(
     retrying = settings.model_copy(update={"retry_unusable": True})
     third = run_discovery(prepare(retrying), run_id="third")
     assert third.recorded.ledger.paid_calls > 0
-    assert any((labels < 0).any() for labels in first.labels().values())
-    assert not any((labels < 0).any() for labels in third.labels().values())
-    assert run_discovery(prepare(settings), run_id="fourth").labels().keys() == third.labels().keys()
+    assert (first.label_table().value < 0).any()
+    assert not (third.label_table().value < 0).any()
+    assert run_discovery(prepare(settings), run_id="fourth").label_table().columns == third.label_table().columns
     whole(store_path)

@@ -146,7 +146,8 @@ def test_exports_report_and_enrichment_carry_the_values(world: ValuedWorld, tmp_
     attributes(run, confirmed=True)
     after = Run(run.folder)
     files = {
-        path.name: path for path in export(after, ["wide-parquet", "wide-csv", "jsonl", "card"], out=tmp_path / "x")
+        path.name: path
+        for path in export(after.folder, ["wide-parquet", "wide-csv", "jsonl", "card"], out=tmp_path / "x")
     }
     wide = pd.read_parquet(files["wide.parquet"])
     assert isinstance(wide["hair colour"].dtype, pd.CategoricalDtype)

@@ -58,7 +58,7 @@ def test_doubtful_labels_are_exported_filled_in_and_taken_over(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = discovered(world)
-    export(run, ["doubtful"])
+    export(run.folder, ["doubtful"])
     path = run.folder / "export" / "doubtful.csv"
     doubtful = pd.read_csv(path)
     assert len(doubtful) > 4
@@ -71,7 +71,7 @@ def test_doubtful_labels_are_exported_filled_in_and_taken_over(
     for row, label in zip(doubtful.head(3).itertuples(), (1, 0, 1), strict=True):
         assert after.labels[str(row.feature)][str(row.id)] == label
     assert "0 corrections by Ann" in said(capsys, "labels", str(run.folder), "import", str(path), "--by", "Ann")
-    export(after, ["doubtful", "tidy-parquet", "wide-csv", "jsonl", "card"])
+    export(after.folder, ["doubtful", "tidy-parquet", "wide-csv", "jsonl", "card"])
     assert len(pd.read_csv(path)) == len(doubtful) - 3, "what a person has looked at is not listed again"
     tidy = pd.read_parquet(path.parent / "tidy.parquet")
     assert (tidy["source"] == "corrected").sum() == tidy["corrected_by"].eq("Ann").sum() == 3
@@ -124,7 +124,7 @@ def test_a_correction_holds_through_discovering_curating_and_enriching_again(
     shared: dict[str, Any] = {"features": str(run.folder), "oracle": ORACLE, "votes": 3}
     first = night(world, **shared)
     assert table(world)[name][example] == label
-    assert table(world)[f"{name} (corrected by)"].dropna().to_dict() == {example: "Ann"}
+    assert table(world)[f"{name} (by)"].dropna().to_dict() == {example: "Ann"}
     assert first["corrected_labels"] == 1
     assert night(world, **shared)["version"] == first["version"], "a night without news changes nothing"
     night(world, features=str(run.folder), oracle="simulated?price=0.002", votes=1, backfill=True)

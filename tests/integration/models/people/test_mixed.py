@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.support.made import texts
@@ -206,5 +205,5 @@ def test_a_discovery_by_a_model_and_people_is_booked_to_each(
         assert summary.people["escalated"] > 20
         assert summary.people["labels"] >= summary.people["escalated"]
         assert any(line.startswith("people decided ") for line in summary.notices)
-        labels = np.stack(list(outcome.labels().values()))
+        labels = outcome.label_table().value
         assert not (labels == -1).any()

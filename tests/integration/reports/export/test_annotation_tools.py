@@ -50,7 +50,7 @@ def having(run: Run, name: str) -> set[str]:
 def test_label_studio_gets_tasks_with_predictions_and_a_project(run: Run) -> None:
     folder = run.folder / "export" / "label-studio"
     view = ElementTree.fromstring((folder / "config.xml").read_text(encoding="utf-8"))
-    assert [choice.get("value") for choice in view.iter("Choice")] == NAMES
+    assert [choice.get("value") for choice in view.iter("Choice")] == [*run.labels.columns]
     tasks = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
     assert [task["data"]["id"] for task in tasks] == run.labels.index.tolist()
     for task in tasks:

@@ -58,7 +58,7 @@ def loaded(folder: Path, *specs: tuple[list[str], dict[str, str]]) -> list[dict[
 
 def labels_in(rows: list[dict[str, Any]], run: Run) -> pd.DataFrame:
     table = pd.DataFrame([row["labels"] | {"id": row["id"]} if "labels" in row else row for row in rows])
-    table = table.rename(columns={"'=beard": "=beard"}).set_index("id")[run.labels.columns].astype("Int8")
+    table = table.set_index("id")[run.labels.columns].astype("Int8")
     return table.set_index(table.index.astype(run.labels.index.dtype))
 
 

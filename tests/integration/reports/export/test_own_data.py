@@ -15,6 +15,7 @@ from PIL import Image
 
 from tests.support.run_folders import make_run, random_matrix
 from twothirds.reports.export.formats import FORMATS, export_run
+from twothirds.reports.export.origins import Marks
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run import RunError
 from twothirds.sources.load import load_dataset
@@ -65,7 +66,7 @@ def test_own_columns_are_in_every_table(texts: Path, tmp_path: Path) -> None:
         assert made["note"].isna().sum() == 1
     rows = [json.loads(line) for line in (tmp_path / "out" / "labels.jsonl").read_text().splitlines()]
     assert rows[3]["columns"] == {"weight": 1.5, "heavy": False, "note": None}
-    assert set(rows[3]["labels"]) == {"round", "weight", "red"}
+    assert set(rows[3]["labels"]) == {"round", "weight (feature)", "red"}
 
 
 def test_a_lone_carriage_return_stays_in_its_cell(texts: Path, tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_marks_choose_features(texts: Path, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", str(texts), ids, ["odd", "uneven", "first", "early"], matrix, divided=0)
 
     def names(**chosen: list[str]) -> list[str]:
-        export_run(run, ["tidy-parquet"], None, tmp_path / "out", say=lambda _: None, **chosen)
+        export_run(run, ["tidy-parquet"], None, tmp_path / "out", say=lambda _: None, marks=Marks(**chosen))
         return list(dict.fromkeys(pd.read_parquet(tmp_path / "out" / "tidy.parquet")["feature"]))
 
     assert names() == ["odd", "uneven", "first", "early"]
@@ -154,7 +155,7 @@ def test_no_format_holds_a_doubtful_feature_unless_it_is_asked_for(pictures: Pat
     def holding(**chosen: list[str]) -> tuple[set[str], list[str]]:
         said: list[str] = []
         out = tmp_path / f"out{len(chosen)}"
-        paths = export_run(run, list(FORMATS), dataset, out, **chosen, say=said.append)
+        paths = export_run(run, list(FORMATS), dataset, out, marks=Marks(**chosen), say=said.append)
         files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
         found = {str(file.relative_to(out)) for file in files if _mentions(file, "xyzzyfeature")}
         assert any(_mentions(file, "plain one") for file in files)

@@ -45,10 +45,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def labels_in(table: pd.DataFrame, run: Run) -> pd.DataFrame:
     """The label columns of an exported table in the form of `run.labels`."""
-    by_id = table.set_index("id")
-    marked = {name: f"{name} (feature)" for name in run.labels.columns}
-    columns = [marked[name] if marked[name] in by_id.columns else name for name in run.labels.columns]
-    found = by_id[columns].set_axis(run.labels.columns, axis=1).astype("Int8")
+    found = table.set_index("id")[list(run.labels.columns)].astype("Int8")
     found.index = found.index.astype(run.labels.index.dtype)
     return found
 
@@ -76,8 +73,7 @@ READERS: dict[str, Callable[[Path, Run], pd.DataFrame]] = {
     "tidy.csv": lambda path, run: tidy(read_csv(path), run),
     "labels.jsonl": lambda path, run: labels_in(
         pd.DataFrame(
-            [{"id": row["id"], **{f"{k} (feature)" if k == "id" else k: v for k, v in row["labels"].items()}}
-             for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())]
+            [{"id": row["id"], **row["labels"]} for row in map(json.loads, path.read_text("utf-8").splitlines())]
         ),
         run,
     ),
@@ -119,7 +115,7 @@ def test_no_cell_of_any_table_begins_like_a_formula(exported: Run) -> None:
 def test_the_run_folder_itself_is_read_back_with_its_names(exported: Run) -> None:
     run = Run(exported.folder)
     assert run.features["name"].tolist() == [*HOSTILE, "id", "file_name", "image", "text", "label"]
-    assert run.labels.columns.tolist() == run.features["name"].tolist()
+    assert run.labels.columns.tolist() == run.features["column"].tolist()
 
 
 def test_pictures_are_copied_byte_for_byte_under_harmless_names(exported: Run) -> None:
@@ -145,7 +141,7 @@ def test_the_card_tells_where_the_labels_come_from_and_shows_names_as_text(expor
     assert not re.search(r"(?<!\\)<", body)
     rows = [line for line in body.splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + len(exported.findings.found)
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 8 for row in rows)
 
 
 def test_doubtful_labels_are_listed_with_their_votes_and_a_column_to_fill(exported: Run) -> None:

@@ -17,11 +17,11 @@ from twothirds.discovery.questions import UNKNOWN
 from twothirds.reports.curation.corrections import LabelEdit, checked_by_people, read_corrections, record_corrections
 from twothirds.reports.curation.events import StaleEdit, append_events, read_events
 from twothirds.reports.curation.log import plan_change, read_log, record_change, undo
-from twothirds.reports.export.content import ExportContent
+from twothirds.reports.export.origins import Marks, of_run
 from twothirds.reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run.files import RunError
-from twothirds.reports.versions.table import Column, CorrectedCell, LabelTable, TableSchema
+from twothirds.reports.versions.table import Column, CorrectedCell, TableSchema, VersionedTable
 from twothirds.reports.versions.table_file import read_table, write_table
 
 IDS = [f"e{number}" for number in range(9)]
@@ -159,21 +159,20 @@ def test_a_question_that_labels_contradicted_is_right_once_they_are_corrected(ru
     assert Run(run.folder).findings.found[0].consistent
 
 
-def test_exports_say_who_corrected_what_and_when(run: Run) -> None:
-    assert "corrected_by" not in tidy_table(run.findings).columns, "nothing changes where nothing is corrected"
+def test_exports_say_who_corrected_what(run: Run) -> None:
+    assert "a (by)" not in wide_table(of_run(run)).columns, "nothing changes where nothing is corrected"
     before = label_of(run, "a", "e0")
     after = correct(run, "e0", "a", 0 if before else 1, by=HOSTILE[0])
-    content = ExportContent(after, after.findings, {})
-    tidy = tidy_table(after.findings).set_index(["feature", "id"])
+    export = of_run(after)
+    tidy = tidy_table(export).set_index(["feature", "id"])
     assert tidy.loc[("a", "e0"), "source"] == "corrected"
-    assert tidy.loc[("a", "e0"), "corrected_by"] == HOSTILE[0]
-    assert tidy["corrected_by"].notna().sum() == 1
-    assert str(tidy.loc[("a", "e0"), "corrected_at"]).startswith("20")
-    wide = wide_table(content).set_index("id")
-    assert wide.loc["e0", "a (corrected by)"] == HOSTILE[0]
-    assert "b (corrected by)" not in wide.columns
-    assert json_rows(content)[0]["corrected"]["a"]["by"] == HOSTILE[0]
-    assert not ((doubtful_table(after.findings, {})[["id", "feature"]] == ["e0", "a"]).all(axis=1)).any()
+    assert tidy.loc[("a", "e0"), "by"] == HOSTILE[0]
+    assert tidy["by"].notna().sum() == 1
+    wide = wide_table(export).set_index("id")
+    assert wide.loc["e0", "a (by)"] == HOSTILE[0]
+    assert "b (by)" not in wide.columns
+    assert json_rows(export)[0]["corrected"]["a"] == HOSTILE[0]
+    assert not ((doubtful_table(export)[["id", "feature"]] == ["e0", "a"]).all(axis=1)).any()
 
 
 def test_agreement_counts_what_people_left_and_what_they_turned_over(run: Run) -> None:
@@ -216,7 +215,7 @@ class Played:
         self.said: dict[tuple[frozenset[str], str], tuple[int, int | None]] = {}  # by parts and example
         self.parts: list[dict[str, frozenset[str]]] = [{name: frozenset({name}) for name in NAMES}]  # as a stack
         self.log = b""
-        self.table = LabelTable(TableSchema(1, tuple(Column(name, "", 0) for name in NAMES), {"kind": "x"}, 1))
+        self.table = VersionedTable(TableSchema(1, tuple(Column(name, "", 0) for name in NAMES), {"kind": "x"}, 1))
         self.step = 0
 
     def play(self, operations: list[tuple[Any, ...]]) -> None:
@@ -306,7 +305,9 @@ class Played:
         self.log = written
         run = Run(self.run.folder)
         assert {one.name for one in run.findings.found} == set(self.parts[-1])
-        tidy = tidy_table(run.findings).set_index(["feature", "id"])
+        tidy = (
+            tidy_table(of_run(run, marks=Marks(with_=["doubtful"]))).fillna({"source": ""}).set_index(["feature", "id"])
+        )
         for name, parts in self.parts[-1].items():
             for example in IDS:
                 words = [said for (of, about), said in self.said.items() if about == example and of <= parts]

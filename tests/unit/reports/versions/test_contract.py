@@ -12,13 +12,13 @@ import pytest
 from twothirds.discovery.questions import UNKNOWN
 from twothirds.reports.run.files import RunError
 from twothirds.reports.versions.contract import Contract, schema_of
-from twothirds.reports.versions.table import Column, LabelTable, TableSchema
+from twothirds.reports.versions.table import Column, TableSchema, VersionedTable
 
 
 @pytest.fixture
-def table() -> LabelTable:
+def table() -> VersionedTable:
     """Of 100 rows 30 are red, 10 have no label for round, and of the last 20 all are red."""
-    made = LabelTable(
+    made = VersionedTable(
         TableSchema(3, (Column("red", "It is red.", 0), Column("round", "", 0))), [str(n) for n in range(100)]
     )
     made.labels[:, 0] = (np.arange(100) >= 80) | (np.arange(100) < 10)
@@ -27,7 +27,7 @@ def table() -> LabelTable:
     return made
 
 
-def violations(table: LabelTable, new: range = range(0), **contract: Any) -> list[str]:
+def violations(table: VersionedTable, new: range = range(0), **contract: Any) -> list[str]:
     return Contract.model_validate(contract).violations(table, new)
 
 
@@ -35,7 +35,7 @@ def of(**column: Any) -> list[dict[str, Any]]:
     return [{"name": "red"} | column]
 
 
-def test_the_schema_that_is_written_is_a_contract_that_holds(table: LabelTable, tmp_path: Path) -> None:
+def test_the_schema_that_is_written_is_a_contract_that_holds(table: VersionedTable, tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(schema_of(table)), encoding="utf-8")
     assert Contract.read(path).violations(table, range(100)) == []
@@ -66,11 +66,13 @@ def test_the_schema_that_is_written_is_a_contract_that_holds(table: LabelTable, 
         ({"rows": {"max": 50}}, "100 rows, at most 50 are expected"),
     ],
 )
-def test_what_is_not_as_expected_is_reported_in_a_line(table: LabelTable, contract: dict[str, Any], said: str) -> None:
+def test_what_is_not_as_expected_is_reported_in_a_line(
+    table: VersionedTable, contract: dict[str, Any], said: str
+) -> None:
     assert violations(table, **contract) == [said]
 
 
-def test_what_is_as_expected_is_not(table: LabelTable) -> None:
+def test_what_is_as_expected_is_not(table: VersionedTable) -> None:
     wanted = of(type="int8", share={"min": 0.3, "max": 0.3}, missing={"max": 0.0}, nullable=False)
     assert (
         violations(table, columns=[*wanted, {"name": "round"}], rows={"min": 100, "max": 100}, other_columns=False)
@@ -78,7 +80,7 @@ def test_what_is_as_expected_is_not(table: LabelTable) -> None:
     )
 
 
-def test_new_rows_are_judged_by_themselves_and_not_by_chance(table: LabelTable) -> None:
+def test_new_rows_are_judged_by_themselves_and_not_by_chance(table: VersionedTable) -> None:
     new = {"share": {"max": 0.5}}
     assert violations(table, range(80, 100), columns=of(new=new)) == [
         "red: 1 of 20 new rows have it, at most 0.5 is expected"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twothirds.discovery.questions import UNKNOWN
-from twothirds.reports.versions.history import Cells, NewVersion, column_names, write_history
-from twothirds.reports.versions.table import Column, LabelTable, TableSchema
+from twothirds.reports.versions.history import NewVersion, write_history
+from twothirds.reports.versions.table import Column, CorrectedCell, TableSchema, VersionedTable
 
 ORACLE = {"kind": "openai", "model": "gpt-x"}
 
@@ -51,7 +51,7 @@ def test_the_latest_row_of_each_id_is_the_tables(
     nights: list[tuple[dict[int, tuple[int, int]], set[int], bool]], tmp_path_factory: object
 ) -> None:
     folder = tmp_path_factory.mktemp("table")  # type: ignore[attr-defined]
-    table, names = LabelTable(), ["red"]
+    table, names = VersionedTable(), ["red"]
     for version, (written, dropped, more) in enumerate(nights, 1):
         names += [f"feature {version}"] if more else []
         table.define(TableSchema(version, tuple(Column(name, "", 0) for name in names), ORACLE))
@@ -77,50 +77,28 @@ def test_the_latest_row_of_each_id_is_the_tables(
 
 
 def test_a_label_is_reported_with_its_source_and_one_that_is_missing_is_not(tmp_path: Path) -> None:
-    table = LabelTable(TableSchema(2, (Column("red", "", 0), Column("round", "", 0)), ORACLE))
+    table = VersionedTable(TableSchema(2, (Column("red", "", 0), Column("round", "", 0)), ORACLE))
     both = np.array([0, 1])
     for number in range(3):
         table.put(f"e{number}", digest(number), 2)
     table.set_asked(0, both, np.array([1, 0], np.int8))
     table.set_asked(1, both[:1], np.array([0], np.int8))
     table.set_predicted(1, both[1:], np.array([1], np.int8), np.array([0.9]))
-    chances = np.array([[0.75, np.nan], [0.25, np.nan], [np.nan, np.nan]], np.float16)
-    new = NewVersion("run 7", [0, 1, 2], [Cells(np.arange(3), both, chances)], (), "sentences")
+    table.correct([CorrectedCell("round", digest(2), 1, "Ann", "now")])
+    new = NewVersion("run 7", [0, 1, 2], [table.table()], (), "sentences")
     write_history(tmp_path, table, new)
     found = cells(tmp_path, 2)
     assert found[["id", "feature", "label", "source", "by"]].to_numpy().tolist() == [
         ["e0", "red", True, "asked", "openai:gpt-x"],
-        ["e0", "round", False, "asked", "openai:gpt-x"],
         ["e1", "red", False, "asked", "openai:gpt-x"],
+        ["e0", "round", False, "asked", "openai:gpt-x"],
         ["e1", "round", True, "predicted", "sentences"],
+        ["e2", "round", True, "corrected", "Ann"],
     ]
-    assert found["probability"].fillna(-1).tolist() == pytest.approx([0.75, -1, 0.25, 0.9])
+    assert found["probability"].fillna(-1).tolist() == pytest.approx([-1, -1, -1, 0.9, -1])
     assert set(found["run"]) == {"run 7"}
     schema = pq.ParquetFile(tmp_path / "provenance" / "version=2" / "cells.parquet").schema_arrow
     assert schema.field("feature").type == pa.string()
     rows = pq.ParquetFile(tmp_path / "history" / "version=2" / "rows.parquet").schema_arrow
     assert rows.field("red").type == pa.bool_()
     assert rows.field("red").nullable
-
-
-def test_a_predicted_label_of_an_earlier_version_is_not_reported_again(tmp_path: Path) -> None:
-    table, one = LabelTable(TableSchema(1, (Column("red", "", 0),), ORACLE)), np.array([0])
-    table.put("e0", digest(0), 1)
-    table.set_predicted(0, one, np.array([1], np.int8), np.array([0.9]))
-    table.define(TableSchema(2, table.table_schema.columns, ORACLE))
-    table.set_asked(0, one, np.array([UNKNOWN], np.int8))  # refused: the predicted label stays
-    write_history(tmp_path, table, NewVersion("run", [0], [Cells(one, one)]))
-    assert len(cells(tmp_path, 2)) == 0
-
-
-def test_columns_differ_in_more_than_case() -> None:
-    names = column_names(["Smile", "smile", "SMILE", "Gone", "version", "id"])
-    assert names == [
-        "Smile",
-        "smile (feature)",
-        "SMILE (feature 2)",
-        "Gone (feature)",
-        "version (feature)",
-        "id (feature)",
-    ]
-    assert len({name.casefold() for name in names}) == len(names)

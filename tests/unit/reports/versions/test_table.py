@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from twothirds.flows.discover.known import read_features
 from twothirds.flows.errors import UsageError
 from twothirds.models.oracle import Feature
 from twothirds.reports.analysis.groups import Share, drift_of, fisher, newcombe
-from twothirds.reports.versions.table import Column, LabelTable, TableSchema
+from twothirds.reports.label_table import SOURCES
+from twothirds.reports.versions.table import Column, TableSchema, VersionedTable
 from twothirds.reports.versions.table_file import read_file, read_table, write_file, write_table
 
 MEANING = TableSchema(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
@@ -25,7 +25,7 @@ def digest(number: int) -> str:
 
 
 def test_a_table_is_read_back_as_it_was(tmp_path: Path) -> None:
-    table = LabelTable(MEANING)
+    table = VersionedTable(MEANING)
     for number in range(3000):
         row = table.put(f"example {number}", digest(number), 3)
         table.labels[row] = [number % 2, UNKNOWN if number % 3 else 1]
@@ -39,24 +39,15 @@ def test_a_table_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert read.row("example 7") == 7
 
 
-def test_some_rows_can_be_written_alone() -> None:
-    table = LabelTable(MEANING)
-    for number in range(5):
-        table.put(str(number), digest(number), 1)
-    file = io.BytesIO()
-    write_file(file, table, [3, 1])
-    assert file.getvalue()
-
-
 def test_a_row_is_found_by_its_content() -> None:
-    table = LabelTable(MEANING, ["a", "b", "c"])
+    table = VersionedTable(MEANING, ["a", "b", "c"])
     for row, number in enumerate((5, 2**255, 9)):
         table.digests[row] = np.frombuffer(bytes.fromhex(digest(number)), np.uint8)
     assert [table.row_with(digest(number)) for number in (9, 2**255, 5, 6)] == [2, 1, 0, None]
 
 
 def test_another_content_forgets_the_labels_and_the_same_keeps_them() -> None:
-    table = LabelTable(MEANING)
+    table = VersionedTable(MEANING)
     row = table.put("a", digest(1), 1)
     table.labels[row] = [1, 0]
     assert table.put("a", digest(1), 2) == row
@@ -78,7 +69,7 @@ NEXT = TableSchema(4, (Column("new", "", 4), Column("red", "It is red.", 0)), ME
     ],
 )
 def test_a_column_that_means_the_same_keeps_its_labels_and_no_other_does(table_schema: TableSchema, kept: int) -> None:
-    table = LabelTable(MEANING)
+    table = VersionedTable(MEANING)
     row = table.put("a", digest(1), 1)
     table.labels[row] = [1, 0]
     table.define(table_schema)
@@ -86,7 +77,7 @@ def test_a_column_that_means_the_same_keeps_its_labels_and_no_other_does(table_s
 
 
 def test_contents_that_have_swapped_their_names_are_both_known() -> None:
-    table = LabelTable(MEANING, ["a", "b"])
+    table = VersionedTable(MEANING, ["a", "b"])
     for row, number in enumerate((1, 2)):
         table.digests[row] = np.frombuffer(bytes.fromhex(digest(number)), np.uint8)
         table.labels[row], table.versions[row] = [row, row], number
@@ -99,7 +90,7 @@ def test_contents_that_have_swapped_their_names_are_both_known() -> None:
 
 
 def test_predicted_labels_are_marked_written_read_and_replaced_by_the_oracles_only(tmp_path: Path) -> None:
-    table, both = LabelTable(MEANING), np.array([0, 1])
+    table, both = VersionedTable(MEANING), np.array([0, 1])
     for number in (1, 2):
         row = table.put(f"e{number}", digest(number), 3)
         table.set_asked(row, both[:1], np.array([1], np.int8))
@@ -110,9 +101,8 @@ def test_predicted_labels_are_marked_written_read_and_replaced_by_the_oracles_on
     kept = read_table(tmp_path)
     assert [kept.is_predicted(row).tolist() for row in (0, 1)] == [[False, True], [False, False]]
     assert kept.predicted_count == 1
-    marks = kept.marks(1)
-    assert marks is not None
-    assert (int(marks["version"][0]), float(marks["chance"][0])) == (3, 0.25)
+    marked = kept.table()
+    assert (SOURCES[int(marked.source[1, 0])], float(marked.probability[1, 0])) == ("predicted", 0.25)
     renamed = kept.known_content(digest(1))
     assert renamed is not None
     kept.restore(kept.put("other name", digest(1), 4), renamed)
