@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from twothirds.discovery import UNKNOWN
 from twothirds.reports.browse import BrowseChoice, BrowsedColumn
-from twothirds.reports.export import of_run, wide_parquet
+from twothirds.reports.export import Marks, of_run, wide_parquet
 from twothirds.reports.run import LIVE, FoundFeature, LiveRun, RunError
 from twothirds.studio.browse.browsed import BrowsedRun, BrowsedRuns
 from twothirds.studio.pages import Key, Studio, StudioPages, for_staff
@@ -183,7 +183,8 @@ class BrowsePages(StudioPages):
             raise HTTPException(422, "Nothing is selected: select some examples first.")
         name = self._catalog_name(key)
         if kind == "parquet" and browsed.run is not None:
-            content = wide_parquet(replace(of_run(browsed.run), metadata=browsed.own), rows)
+            export = of_run(browsed.run, marks=Marks(with_=["doubtful"]))
+            content = wide_parquet(replace(export, metadata=browsed.own), rows)
             return _download(content, "application/vnd.apache.parquet", f"{name}.parquet")
         if kind != "ids":
             raise HTTPException(422, "Ids can be exported, and Parquet of a run that has finished.")

@@ -184,7 +184,7 @@ def test_keys_alone_select_export_and_find_the_nearest(site: StudioSite, run: Ru
         assert got.value.suggested_filename == "people.parquet"
         table = pd.read_parquet(got.value.path())
         assert table["id"].tolist() == chosen
-        assert table["glasses (corrected by)"].tolist() == ["Ann", "Ann"]
+        assert table["glasses (by)"].tolist() == ["Ann", "Ann"]
         assert set(table.columns) > {"place", "age", "drawn by", "hat"}
         page.locator("#grid .tile").nth(4).focus()
         page.keyboard.press("Enter")

@@ -276,7 +276,7 @@ def check_export(features: dict[str, str], kept: dict[str, Path], run: Run) -> N
     wide = pd.read_parquet(kept["wide-parquet"])
     assert {features["own"], features["into"]} <= set(wide.columns)
     assert not {features["vetoed"], features["merged"]} & set(wide.columns)
-    marked = [column for column in wide.columns if column.endswith("(corrected by)")]
+    marked = [column for column in wide.columns if column.endswith("(by)")]
     assert sum(int((wide[column] == "Olga").sum()) for column in marked) == 5
     table = pd.read_csv(kept["features"], keep_default_na=False).set_index("name")
     assert table.loc[features["own"], "added_by"] == "Olga"

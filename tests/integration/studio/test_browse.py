@@ -87,7 +87,7 @@ def test_a_selection_is_exported_as_ids_and_as_parquet(site: StudioSite, run: Ru
     labels = run.labels.iloc[rows]
     for name in NAMES:
         pd.testing.assert_series_equal(table[name].astype("Int8"), labels[name].astype("Int8"), check_names=False)
-    assert table["glasses (corrected by)"].fillna("").tolist() == ["Ann", "", ""]
+    assert table["glasses (by)"].fillna("").tolist() == ["Ann", "", ""]
     own = pd.read_csv(run.folder.parents[1] / "people.csv", keep_default_na=False).set_index("id")
     assert table["drawn by"].tolist() == own.loc[table.index, "drawn by"].tolist()
 

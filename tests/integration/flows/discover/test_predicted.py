@@ -160,11 +160,11 @@ def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: Te
     assert set(tidy["source"]) == {"asked", "predicted"}
     hub = next((folder / "export" / "huggingface" / "data").glob("*.parquet"))
     for wide in (pd.read_parquet(folder / "export" / "wide.parquet"), pd.read_parquet(hub)):
-        sources = wide.set_index("id").filter(like=" (source)").stack()
+        sources = wide.set_index("id").filter(like=" (source)")
         predicted = {
-            (str(column).removesuffix(" (source)"), name)
-            for (name, column), source in sources.items()
-            if source == "predicted"
+            (column.removesuffix(" (source)"), name)
+            for column in map(str, sources.columns)
+            for name in sources.index[sources[column] == "predicted"]
         }
         assert predicted == set(marked.index)
     lines = [json.loads(line) for line in (folder / "export" / "labels.jsonl").read_text().splitlines()]

@@ -61,7 +61,7 @@ def test_positives_are_counted_over_what_was_labelled(subset: Run) -> None:
     table, labels = pd.read_csv(subset.folder / "features.csv"), subset.labels
     assert table["labelled"].tolist() == [101] * len(table)
     for row in table.itertuples():
-        known = labels[row.name].dropna()
+        known = labels[row.column].dropna()
         assert (row.positives, row.labelled) == (known.sum(), len(known))
     cards = {card["found"].name: card for card in page_context(subset, None)["cards"]}
     assert {name: (card["yes"], card["yes"] + card["no"]) for name, card in cards.items()} == {
@@ -91,7 +91,7 @@ def test_what_is_judged_on_a_sample_says_so_beside_counts_of_all_examples(subset
     table, labels = pd.read_csv(subset.folder / "features.csv"), subset.labels
     sampled = labels.loc[subset.summary.dataset.compared_ids or []]
     assert table["sampled"].tolist() == [60] * len(table)
-    assert table["sampled_positives"].tolist() == [sampled[name].sum() for name in table["name"]]
+    assert table["sampled_positives"].tolist() == [sampled[name].sum() for name in table["column"]]
     assert table["interesting"].tolist() == table["sampled_positives"].between(6, 54).tolist()
     exported = subset.findings.feature_table()
     for column in ("positives", "labelled", "sampled_positives", "sampled", "interesting", "distinct"):

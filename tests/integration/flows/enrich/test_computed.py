@@ -73,7 +73,7 @@ def test_labels_are_those_that_asking_gives_and_the_store_has_a_number_only(
 
 def test_a_feature_that_the_model_does_not_understand_is_refused_and_reported(faces: Path, store_url: str) -> None:
     summary = night(faces, store_url, "headwear; xylophone quartets")
-    assert labels(faces)["xylophone quartets"].isna().all()
+    assert labels(faces)["xylophone quartet"].isna().all()
     assert labels(faces)["headwear"].notna().all()
     assert summary["unusable"]["unusable_labels"] == 12
     assert "does not know" in summary["unusable"]["reasons"][0]["reason"]

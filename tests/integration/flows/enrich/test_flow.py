@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.growing_worlds import World, night, table
+from twothirds.flows import api
 from twothirds.flows.enrich import batches
 from twothirds.flows.enrich.batches import Labeller, Resources
 from twothirds.flows.enrich.settings import EnrichSettings
+from twothirds.flows.errors import UsageError
 from twothirds.flows.progress import Display
 from twothirds.models import Feature, LabelBatch
 from twothirds.reports.run import RunError, TableBusy, locked
@@ -51,6 +53,19 @@ def test_a_second_night_asks_only_about_what_is_new_and_leaves_the_rest_byte_for
     assert after.slice(0, 60).equals(before)
     assert pq.read_table(world.folder / "out" / "labels.previous.parquet").equals(before)
     assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
+
+
+def test_a_table_is_exported_as_a_run_is(world: World) -> None:
+    night(world)
+    written = {path.name for path in api.export(world.folder / "out", out=world.folder / "export")}
+    assert {"wide.parquet", "tidy.csv", "labels.jsonl", "README.md", "features.csv", "tree.json"} <= written
+    assert "doubtful.csv" not in written, "a table keeps no votes"
+    wide = pd.read_parquet(world.folder / "export" / "wide.parquet").set_index("id")
+    assert (wide[list(world.traits)] == truth(world)).all(axis=None)
+    with pytest.raises(RunError, match="doubtful needs votes, which a table does not keep"):
+        api.export(world.folder / "out", ["doubtful"])
+    with pytest.raises(UsageError, match="are for runs"):
+        api.export(world.folder / "out", only=["interesting"])
 
 
 def test_a_night_without_news_changes_nothing(world: World) -> None:

@@ -74,7 +74,7 @@ def test_doubtful_labels_are_exported_filled_in_and_taken_over(
     export(after.folder, ["doubtful", "tidy-parquet", "wide-csv", "jsonl", "card"])
     assert len(pd.read_csv(path)) == len(doubtful) - 3, "what a person has looked at is not listed again"
     tidy = pd.read_parquet(path.parent / "tidy.parquet")
-    assert (tidy["source"] == "corrected").sum() == tidy["corrected_by"].eq("Ann").sum() == 3
+    assert (tidy["source"] == "corrected").sum() == tidy["by"].eq("Ann").sum() == 3
     assert "## Labels corrected by people" in (path.parent / "README.md").read_text(encoding="utf-8")
     listed = json.loads(said(capsys, "labels", str(run.folder), "list", "--json"))
     assert {(one["corrected_by"], one["label"]) for one in listed} == {("Ann", 0), ("Ann", 1)}
@@ -135,7 +135,7 @@ def test_a_correction_holds_through_discovering_curating_and_enriching_again(
     assert table(world)[name]["r000004"] == label, "it is the content that a person has seen"
 
     curate(run, CurationRequest("rename", [name, "other words"], confirmed=True))
-    assert Run(run.folder).labels["other words"][example] == label
+    assert Run(run.folder).labels["other word"][example] == label
     curate(Run(run.folder), CurationRequest("undo", []))
     said(capsys, "labels", str(run.folder), "set", example, name, "clear", "--by", "Bob")
     assert Run(run.folder).labels[name][example] != label
