@@ -44,7 +44,7 @@ from twothirds.models import (
     Votes,
 )
 from twothirds.models.people import PeopleAsked, RecordedCrowd
-from twothirds.reports.label_table import LabelledFeature, LabelTable, Source
+from twothirds.reports import LabelledFeature, LabelTable, Source
 from twothirds.reports.run import (
     COMPARISON,
     KNOWN,
