@@ -35,7 +35,7 @@ from pathlib import Path
 from twothirds.reports.run.files import replaced_folder
 
 with replaced_folder(Path(sys.argv[1])) as building:
-    (building / "README.md").write_text('tags: ["twothirds"]')
+    (building / "README.md").write_text('tags:\n- twothirds\n')
     print("writing", flush=True)
     sys.stdin.readline()
 """
@@ -90,7 +90,7 @@ def export_to(folder: Path) -> None:
     with replaced_folder(folder) as building:
         (building / "images").mkdir()
         (building / "images" / "000001.png").write_bytes(b"mine")
-        (building / "README.md").write_text('---\ntags: ["twothirds"]\n---')
+        (building / "README.md").write_text("---\ntags:\n- twothirds\n---")
 
 
 def test_a_folder_that_a_killed_export_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
