@@ -12,7 +12,7 @@ from twothirds.studio.live_pages import LivePages
 from twothirds.studio.login_pages import LoginPages
 from twothirds.studio.pages import Studio
 from twothirds.studio.review import SECRET, Authenticator, ReviewConfig, Signer, create_app
-from twothirds.studio.runs import CorrectPages, CostPages, RunPages
+from twothirds.studio.runs import CorrectPages, CostPages, FeaturePages, RunPages
 from twothirds.studio.start_pages import StartPages
 from twothirds.studio.table_pages import TablePages
 
@@ -25,6 +25,7 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     for pages in (
         LoginPages(studio, queue, authenticator),
         RunPages(studio),
+        FeaturePages(studio),
         CostPages(studio),
         TablePages(studio),
         BrowsePages(studio),

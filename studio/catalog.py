@@ -15,14 +15,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
 from cachetools import LRUCache
+from numpy.typing import NDArray
 
+from twothirds.discovery import FeatureTree
 from twothirds.reports import Run
+from twothirds.reports.analysis import map_places
 from twothirds.reports.compare import COMPARISON_JSON, ListedComparison, read_listed
-from twothirds.reports.page import dataset_of
-from twothirds.reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary, replace_file, without_paths
+from twothirds.reports.page import card_example, dataset_of, outlined, related
+from twothirds.reports.run import (
+    LIVE,
+    RUN_JSON,
+    FoundFeature,
+    LiveRun,
+    RunError,
+    RunSummary,
+    replace_file,
+    without_paths,
+)
 from twothirds.reports.versions import SUMMARY, ListedTable
 from twothirds.sources import Dataset, Example, name_of
+from twothirds.studio.config import VectorsOf
+from twothirds.studio.web import ExampleTile
 
 DEPTH = 3  # folders below a root in which runs are looked for
 NAME_DIGITS = 12
@@ -118,6 +133,7 @@ class OpenRun:
     def __init__(self, key: str, folder: Path, before: OpenRun | None = None) -> None:
         self.key, self.folder, self.signature = key, folder, signature_of(folder)
         self._unedited: OpenRun | None = None
+        self._map: NDArray[np.float64] | None = None
         if before is not None and before.as_discovered == self.as_discovered:
             self._unedited = before._unedited or before
         self.run: Run = Run(folder, self._unedited.run if self._unedited else None)
@@ -140,6 +156,49 @@ class OpenRun:
     @cached_property
     def rows(self) -> dict[str, int]:
         return {name: row for row, name in enumerate(self.run.findings.ids)}
+
+    @cached_property
+    def marks(self) -> list[tuple[bool, bool]]:
+        return self.run.findings.marks
+
+    @cached_property
+    def outlines(self) -> list[dict[str, Any]]:
+        """Of each feature what a list of them shows."""
+        findings, rows = self.run.findings, self.rows
+        return [outlined(findings, number, marks, rows, self.show) for number, marks in enumerate(self.marks)]
+
+    def show(self, row: int, found: FoundFeature, contradicted: bool = False) -> ExampleTile:
+        return card_example(self.run.findings, self.examples, self.places, row, found, contradicted, self.media)
+
+    @property
+    def media(self) -> str:
+        return f"/runs/{self.key}/media/"
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        return {row: row for row, example in enumerate(self.examples) if example is not None}
+
+    @property
+    def to_check(self) -> int:
+        """How many labels are doubtful or contradict their own question."""
+        return sum(outline["doubtful_labels"] for outline in self.outlines)
+
+    @cached_property
+    def correlations(self) -> NDArray[np.float64]:
+        findings = self.run.findings
+        return related(findings.matrix[:, findings.labelled])
+
+    @cached_property
+    def tree(self) -> FeatureTree:
+        return self.run.findings.tree()
+
+    def map_places(self, vectors_of: VectorsOf) -> NDArray[np.float64]:
+        """The same after every edit, so that nobody loses sight of an example."""
+        first = self._unedited or self
+        if first._map is None:
+            digests = [example.digest if example else "" for example in first.examples]
+            first._map = map_places(first.run.findings.matrix, vectors_of(digests))
+        return first._map
 
     @property
     def texts(self) -> list[str | None]:

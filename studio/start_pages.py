@@ -61,7 +61,7 @@ class StartPages(StudioPages):
         try:
             if visitor.form.value("confirmed") == "1":
                 key = key_of(self._starter.begin(command, values).resolve())
-                return RedirectResponse(f"/live/{key}" if command == "discover" else f"/started/{key}", 303)
+                return RedirectResponse(f"/runs/{key}/discovery" if command == "discover" else f"/started/{key}", 303)
             return self._form(visitor, command, values, plan=self._starter.plan(command, values))
         except EditRefused as refused:
             return self._form(visitor, command, values, problem=str(refused), status=422)

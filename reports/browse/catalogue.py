@@ -104,7 +104,7 @@ class LabelMarks:
             "corrected": found.is_corrected,
             "predicted": found.predicted & ~found.is_corrected,
         }
-        self.scores = _scores(found)
+        self.scores = scores_of(found)
         self.doubts = self._doubts(found)
 
     def _doubts(self, found: FoundFeature) -> NDArray[np.int16]:
@@ -115,7 +115,7 @@ class LabelMarks:
         return doubts.astype(np.int16)
 
 
-def _scores(found: FoundFeature) -> NDArray[np.int16]:
+def scores_of(found: FoundFeature) -> NDArray[np.int16]:
     """A person's label; else the probability, the share of yes among the votes, or the label that is known."""
     yes, cast = found.vote_counts.yes, found.vote_counts.yes + found.vote_counts.no
     chance = np.where(cast > 0, yes / np.maximum(cast, 1), np.where(found.labels == UNKNOWN, np.nan, found.labels))

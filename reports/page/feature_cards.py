@@ -87,8 +87,9 @@ def card_example(
     row: int,
     found: FoundFeature,
     contradicted: bool = False,
+    media: str = "",
 ) -> ExampleTile:
-    """`places` are those of the examples that the page carries, by row."""
+    """`places` are those of the examples that the page carries, by row; `media` is where their pictures are served."""
     example = examples[row]
     text = (example.text if example else None) or ""
     return ExampleTile(
@@ -96,6 +97,7 @@ def card_example(
         name=findings.ids[row],
         text=text,
         pictured=not text or (example is not None and example.image is not None),
+        src=f"{media}{row}/small-still" if media else "",
         contradicted=contradicted,
         predicted=float(found.probability[row]) if found.predicted[row] else None,
     )
@@ -105,49 +107,64 @@ def feature_cards(
     findings: Findings, show: Show, carried: NDArray[np.intp], truth: AgainstTruth | None
 ) -> list[dict[str, Any]]:
     """What the template shows of each feature; pairs and strips are of the examples that the page carries."""
-    labelled, in_page = findings.labelled, findings.matrix[:, carried]
-    row_of = {name: row for row, name in enumerate(findings.ids)}
+    in_page = findings.matrix[:, carried]
+    rows = {name: row for row, name in enumerate(findings.ids)}
     cards = []
-    for number, (found, (interesting, distinct)) in enumerate(zip(findings.found, findings.marks, strict=True)):
-        vote_counts, yes, no = found.vote_counts, found.positives, found.labelled - found.positives
-        unknown = int((found.labels[labelled] == UNKNOWN).sum())
-        voted_twice = vote_counts.yes + vote_counts.no >= 2
-        having, lacking = _question(found, row_of, show)
-        cards.append(
-            {
-                "order": number + 1,
-                "found": found,
-                "question": ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
-                "having": having,
-                "lacking": lacking,
-                "yes": yes,
-                "no": no,
-                "unknown": unknown,
-                "share": yes / max(yes + no, 1),
-                "bar": share_bar(yes, no, unknown),
-                "positives": [show(row, found) for row in _strip(carried, in_page[number] == 1)],
-                "negatives": [show(row, found) for row in _strip(carried, in_page[number] == 0)],
-                "pairs": [
-                    {
-                        "having": show(int(carried[pair.having]), found),
-                        "lacking": show(int(carried[pair.lacking]), found),
-                        "differing": [findings.found[other].name for other in pair.differing],
-                    }
-                    for pair in minimal_pairs(in_page, number, (found.doubtful | found.predicted)[carried])
-                ],
-                "votes": int(vote_counts.votes.sum()),
-                "voted_twice": int(voted_twice.sum()),  # examples with two votes or more
-                "unanimous": int((voted_twice & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
-                "abstained": int(vote_counts.abstained.sum()),
-                "doubtful_labels": int(found.doubtful.sum()),
-                "predicted": int(found.predicted.sum()),  # labels that are not the oracle's
-                "predicted_yes": int((found.predicted & (found.labels == 1)).sum()),
-                "usd": found.cost / MICRO,
-                "marks": _marks(found, interesting, distinct, findings.sample_of(found)),  # style and words
-                "truth": truth.matches[number] if truth else None,
-            }
-        )
+    for number, (found, marks) in enumerate(zip(findings.found, findings.marks, strict=True)):
+        card = outlined(findings, number, marks, rows, show) | detailed(findings, number, show, carried)
+        card["positives"] = [show(row, found) for row in _strip(carried, in_page[number] == 1)]
+        card["negatives"] = [show(row, found) for row in _strip(carried, in_page[number] == 0)]
+        card["truth"] = truth.matches[number] if truth else None
+        cards.append(card)
     return cards
+
+
+def outlined(
+    findings: Findings, number: int, marks: tuple[bool, bool], rows: Mapping[str, int], show: Show
+) -> dict[str, Any]:
+    """What a list shows of a feature. `marks` say whether it is interesting and distinct."""
+    found = findings.found[number]
+    yes, no = found.positives, found.labelled - found.positives
+    having, lacking = _question(found, rows, show)
+    return {
+        "order": number + 1,
+        "found": found,
+        "question": ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
+        "having": having,
+        "lacking": lacking,
+        "yes": yes,
+        "no": no,
+        "unknown": int((found.labels[findings.labelled] == UNKNOWN).sum()),
+        "share": yes / max(yes + no, 1),
+        "bar": share_bar(yes, no, int((found.labels[findings.labelled] == UNKNOWN).sum())),
+        "doubtful_labels": int((found.doubtful | found.contradicted(findings.ids)).sum()),
+        "marks": _marks(found, *marks, findings.sample_of(found)),  # style and words
+    }
+
+
+def detailed(findings: Findings, number: int, show: Show, carried: NDArray[np.intp]) -> dict[str, Any]:
+    """What the card of a feature shows beside its outline."""
+    found = findings.found[number]
+    vote_counts, in_page = found.vote_counts, findings.matrix[:, carried]
+    voted_twice = vote_counts.yes + vote_counts.no >= 2
+    return {
+        "pairs": [
+            {
+                "having": show(int(carried[pair.having]), found),
+                "lacking": show(int(carried[pair.lacking]), found),
+                "differing": [findings.found[other].name for other in pair.differing],
+            }
+            for pair in minimal_pairs(in_page, number, (found.doubtful | found.predicted)[carried])
+        ],
+        "votes": int(vote_counts.votes.sum()),
+        "voted_twice": int(voted_twice.sum()),  # examples with two votes or more
+        "unanimous": int((voted_twice & (np.minimum(vote_counts.yes, vote_counts.no) == 0)).sum()),
+        "abstained": int(vote_counts.abstained.sum()),
+        "predicted": int(found.predicted.sum()),  # labels that are not the oracle's
+        "predicted_yes": int((found.predicted & (found.labels == 1)).sum()),
+        "usd": found.cost / MICRO,
+        "truth": None,
+    }
 
 
 def _strip(carried: NDArray[np.intp], chosen: NDArray[np.bool_]) -> list[int]:
@@ -179,8 +196,10 @@ TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 def _marks(found: FoundFeature, interesting: bool, distinct: bool, sample: str) -> list[tuple[str, str]]:
     source = f"added by {found.added_by}" if found.added_by else "known"
     marks = [("plain", source)] if found.question == KNOWN else []
-    marks.append(("good", f"interesting{sample}") if interesting else ("plain", f"rare or nearly always{sample}"))
-    marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
+    if not interesting:
+        marks.append(("plain", f"rare or nearly always{sample}"))
+    if not distinct:
+        marks.append(("plain", "much like an earlier one"))
     for start, words in TWIN_WORDS.items():
         if found.twin.startswith(start):
             marks.append(("plain", f"{words} “{found.twin.removeprefix(start)}”"))

@@ -247,7 +247,9 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
 
 
 def render(context: dict[str, Any]) -> str:
-    return render_file("report/page.html", context, ("report.css",), (*BROWSER_SCRIPTS, "catalogue.js", "report.js"))
+    return render_file(
+        "report/page.html", context, ("report.css", "browser.css"), (*BROWSER_SCRIPTS, "catalogue.js", "report.js")
+    )
 
 
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:

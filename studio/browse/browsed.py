@@ -48,7 +48,7 @@ class BrowsedRun:
 
     @property
     def media(self) -> str:
-        return f"/runs/{self.key}/media/" if self.run is not None else f"/live/{self.key}/media/"
+        return f"/runs/{self.key}/media/" if self.run is not None else f"/runs/{self.key}/pictures/"
 
 
 class BrowsedRuns:
@@ -78,7 +78,7 @@ class BrowsedRuns:
     def live(self, key: str) -> str:
         """The page of a discovery that goes on; empty if it does not."""
         folder = self._run_catalog.folder(key, LIVE)
-        return f"/live/{key}" if folder is not None and LiveRun(folder / LIVE).goes_on else ""
+        return f"/runs/{key}/discovery" if folder is not None and LiveRun(folder / LIVE).goes_on else ""
 
     def _finished(self, key: str, opened: OpenRun, before: BrowsedRun | None) -> BrowsedRun:
         if before is not None and before.source is opened:

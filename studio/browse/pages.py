@@ -21,7 +21,7 @@ from twothirds.reports.run import LIVE, FoundFeature, LiveRun, RunError
 from twothirds.studio.browse.browsed import BrowsedRun, BrowsedRuns
 from twothirds.studio.pages import Key, Studio, StudioPages, for_staff
 from twothirds.studio.review import BrowserPictures, Visitor, film_kind
-from twothirds.studio.runs import votes_on
+from twothirds.studio.runs import finished_place, unfinished_place, votes_on
 from twothirds.studio.views import json_response
 
 TILE_LETTERS = 2_000
@@ -122,17 +122,14 @@ class BrowsePages(StudioPages):
             raise HTTPException(404)
         opened = self._run_catalog.open(key)
         try:
-            name = opened.run.summary.dataset.name if opened else LiveRun(folder / LIVE).begun.get("name", "")
+            if opened is not None:
+                place = finished_place(opened)
+            else:
+                live = LiveRun(folder / LIVE)
+                place = unfinished_place(key, folder.name, live.begun, live.state, "images")
         except RunError as error:
             raise HTTPException(422, str(error)) from None
-        return self.render(
-            "browse_run.html",
-            visitor,
-            key=key,
-            folder=folder.name,
-            name=name,
-            finished=opened is not None,
-        )
+        return self.render("browse_run.html", visitor, place=place)
 
     @for_staff("GET /runs/{key}/browse/about")
     def facts(self, visitor: Visitor, key: Key) -> Response:

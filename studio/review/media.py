@@ -27,7 +27,12 @@ FILMS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov"
 WEBP_QUALITY = 85
 MAX_CACHE_BYTES = 128 * 2**20
 MAX_CACHED_KINDS = 100_000
-FILE_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+FILE_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 MAY_MOVE = (".gif", ".webp", ".apng")
 
 

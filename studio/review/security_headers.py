@@ -13,7 +13,7 @@ from twothirds.studio.web import CATALOGUES, language_of
 MAX_BODY_BYTES = 128 * 1024  # forms are small
 POLICY = (
     "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-    "form-action 'self'{submit}; frame-ancestors {frames}; base-uri 'none'"
+    "frame-src 'self'; form-action 'self'{submit}; frame-ancestors {frames}; base-uri 'none'"
 )
 HEADERS = {
     "Referrer-Policy": "no-referrer",  # a link grants access: it must not leak to other sites

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
+from fastapi import Header
 from fastapi.responses import RedirectResponse, Response
+from starlette.exceptions import HTTPException
 
 from twothirds.discovery import UNKNOWN
 from twothirds.reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
 from twothirds.reports.export import reason_for_doubt
-from twothirds.reports.run import FoundFeature, RunError, names_of
+from twothirds.reports.page import detailed
+from twothirds.reports.run import FoundFeature, RunError
 from twothirds.sources import Example
 from twothirds.studio.catalog import OpenRun
 from twothirds.studio.pages import Key, StudioPages, for_staff
-from twothirds.studio.review import Visitor
-from twothirds.studio.views import json_response
+from twothirds.studio.review import RequestContext, Visitor
+from twothirds.studio.runs.place import finished_place
 
-PER_PAGE = 48
+PER_PAGE = 36
+SAME = "same"  # in place of a label: it stays, for a person has looked at it
+STALE = "Somebody else has corrected this label meanwhile: it is shown as it is now."
 WHICH = ("doubtful", "corrected", "yes", "no", "unknown", "all")
 WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
 
@@ -52,54 +59,85 @@ class CorrectPages(StudioPages):
     def grid(
         self, visitor: Visitor, key: Key, feature: str = "", which: str = "doubtful", page: int = 1, problem: str = ""
     ) -> Response:
+        """One feature at a time, the one with the most labels to check where none is named."""
         opened = self.opened(key)
         which = which if which in WHICH else "doubtful"
-        cells = cells_of(opened, feature, which)
+        rows = sorted(opened.outlines, key=lambda card: -card["doubtful_labels"])
+        card = next((card for card in rows if card["found"].name == feature), rows[0] if rows else None)
+        cells = cells_of(opened, card["found"], which) if card else []
         pages = max(1, -(-len(cells) // PER_PAGE))
         page = min(max(page, 1), pages)
+        name = card["found"].name if card else ""
         return self.render(
             "correct.html",
             visitor,
-            run=opened,
+            place=finished_place(opened),
             cells=cells[(page - 1) * PER_PAGE : page * PER_PAGE],
             total=len(cells),
             page=page,
             pages=pages,
-            feature=feature,
-            features=names_of(opened.run.findings.found),
+            card=self._card(opened, card) if card else None,
+            next_feature=next((row["found"].name for row in rows if row is not card and row["doubtful_labels"]), ""),
+            rows=rows,
             which=which,
             whiches=WHICH,
             seen=len(opened.run.corrections),
-            kind="texts" if any(opened.texts) else "images",
-            problem="Somebody else has corrected this label meanwhile: it is shown as it is now." if problem else "",
-            here=urlencode({"feature": feature, "which": which, "page": page}),
+            problem=STALE if problem else "",
+            here=urlencode({"feature": name, "which": which, "page": page}),
         )
 
+    def _card(self, opened: OpenRun, card: dict[str, Any]) -> dict[str, Any]:
+        places = np.array(sorted(opened.places), np.intp)
+        return card | detailed(opened.run.findings, card["order"] - 1, opened.show, places)
+
     @for_staff("POST /runs/{key}/correct")
-    def correct(self, visitor: Visitor, key: Key) -> Response:
-        """From the page's script, which wants JSON, or from its form."""
+    def correct(self, visitor: Visitor, key: Key, hx_request: Annotated[str, Header()] = "") -> Response:
+        """Give labels to examples, or confirm each as it is. A script gets the cell as it is then."""
         form, opened = visitor.form, self.opened(key)
-        wants_json, back = form.value("json") == "1", f"/runs/{key}/correct?{_own_query(form.value('here'))}"
-        label, example = form.value("label"), form.value("example")
-        if label not in LABELS:
-            return json_response({"problem": "This is no label: yes, no or clear."}, 422)
-        found = opened.examples[opened.rows[example]] if example in opened.rows else None
-        edit = LabelEdit(example, form.value("feature"), LABELS[label])
-        digests = {example: found.digest} if found else {}
-        seen = (form.numbers("seen") or [0])[0]
+        label, names, feature = form.value("label"), form.all("example"), form.value("feature")
+        found = next((found for found in opened.run.findings.found if found.name == feature), None)
+        if label not in (*LABELS, SAME):
+            raise HTTPException(422, "This is no label: yes, no or clear.")
+        edits = (
+            [LabelEdit(name, feature, LABELS[label]) for name in names]
+            if label != SAME
+            else _as_they_are(opened, found, names)
+        )
+        rows = [opened.rows[name] for name in names if name in opened.rows]
+        digests = {example.id: example.digest for row in rows if (example := opened.examples[row]) is not None}
+        stale = False
         try:
-            record_corrections(opened.run, opened.run.findings, [edit], visitor.who.name, digests, seen)
-        except StaleEdit as stale:
-            problem = {"problem": str(stale), "changed": stale.changed}
-            return json_response(problem, 409) if wants_json else RedirectResponse(f"{back}&problem=stale", 303)
+            record_corrections(
+                opened.run, opened.run.findings, edits, visitor.who.name, digests, (form.numbers("seen") or [0])[0]
+            )
+        except StaleEdit:
+            stale = True
         except RunError as error:
-            return json_response({"problem": str(error)}, 422)
-        if not wants_json:
-            return RedirectResponse(back, 303)
+            raise HTTPException(422, str(error)) from None
+        if hx_request and form.value("cell") and rows:
+            return self._cell(visitor, key, feature, rows[0], stale=stale)
+        if form.value("on") == "features":
+            now = 0 if stale else len(self.opened(key).run.corrections)
+            return RedirectResponse(f"/runs/{key}?{urlencode({'feature': feature, 'corrected': now})}", 303)
+        problem = "&problem=stale" if stale else ""
+        return RedirectResponse(f"/runs/{key}/correct?{_own_query(form.value('here'))}{problem}", 303)
+
+    def _cell(self, visitor: RequestContext, key: str, name: str, row: int, *, stale: bool) -> Response:
         now = self.opened(key)
-        feature = next(feature for feature in now.run.findings.found if feature.name == edit.feature)
-        cell = Cell(feature, now.rows[example], example, None, "")
-        return json_response({"label": cell.label, "by": cell.by, "seen": len(now.run.corrections)})
+        feature = next(feature for feature in now.run.findings.found if feature.name == name)
+        cell = Cell(feature, row, now.run.findings.ids[row], now.examples[row], "")
+        context = {"key": key, "seen": len(now.run.corrections), "here": visitor.form.value("here")}
+        problem = STALE if stale else ""
+        return self.render("cell.html", visitor, 409 if stale else 200, cell=cell, problem=problem, **context)
+
+
+def _as_they_are(opened: OpenRun, found: FoundFeature | None, names: Sequence[str]) -> list[LabelEdit]:
+    """Of those whose label is known and that nobody has looked at yet."""
+    if found is None:
+        return []
+    rows = [opened.rows[name] for name in names if name in opened.rows]
+    open_rows = [row for row in rows if found.labels[row] != UNKNOWN and row not in found.corrected]
+    return [LabelEdit(opened.run.findings.ids[row], found.name, int(found.labels[row])) for row in open_rows]
 
 
 def votes_on(feature: FoundFeature, row: int) -> str:
@@ -111,31 +149,34 @@ def votes_on(feature: FoundFeature, row: int) -> str:
     return ", ".join(f"{count} {word}" for count, word in counts if count) or "no votes"
 
 
-def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
-    """Of one feature or of all, the most divided first."""
-    findings, found = opened.run.findings, list[tuple[bool, bool, float, int, Cell]]()
-    for feature in findings.found:
-        if name and feature.name != name:
-            continue
-        contradicted = feature.contradicted(findings.ids)
-        doubtful = feature.doubtful | contradicted
-        chosen = {
-            "doubtful": doubtful,
-            "corrected": feature.is_corrected,
-            "yes": feature.labels == 1,
-            "no": feature.labels == 0,
-            "unknown": feature.labels == UNKNOWN,
-            "all": np.ones(len(findings.ids), np.bool_),
-        }[which]
-        cast = np.maximum(feature.vote_counts.yes + feature.vote_counts.no, 1)
-        against = np.where(
-            feature.labels == UNKNOWN, 0.5, np.minimum(feature.vote_counts.yes, feature.vote_counts.no) / cast
+def cells_of(opened: OpenRun, feature: FoundFeature, which: str) -> list[Cell]:
+    """The most divided first."""
+    findings = opened.run.findings
+    contradicted = feature.contradicted(findings.ids)
+    doubtful = feature.doubtful | contradicted
+    chosen = {
+        "doubtful": doubtful,
+        "corrected": feature.is_corrected,
+        "yes": feature.labels == 1,
+        "no": feature.labels == 0,
+        "unknown": feature.labels == UNKNOWN,
+        "all": np.ones(len(findings.ids), np.bool_),
+    }[which]
+    cast = np.maximum(feature.vote_counts.yes + feature.vote_counts.no, 1)
+    against = np.where(
+        feature.labels == UNKNOWN, 0.5, np.minimum(feature.vote_counts.yes, feature.vote_counts.no) / cast
+    )
+    rows = sorted(np.flatnonzero(chosen).tolist(), key=lambda row: (not doubtful[row], -float(against[row]), row))
+    return [
+        Cell(
+            feature,
+            row,
+            findings.ids[row],
+            opened.examples[row],
+            reason_for_doubt(feature, row) if doubtful[row] and not contradicted[row] else "",
         )
-        for row in np.flatnonzero(chosen).tolist():
-            why = reason_for_doubt(feature, row) if doubtful[row] else ""
-            cell = Cell(feature, row, findings.ids[row], opened.examples[row], why)
-            found.append((not contradicted[row], not doubtful[row], -float(against[row]), len(found), cell))
-    return [cell for *_, cell in sorted(found, key=lambda entry: entry[:4])]
+        for row in rows
+    ]
 
 
 def _own_query(text: str) -> str:

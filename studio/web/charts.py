@@ -235,3 +235,20 @@ def _dates(place: Place, start: float, end: float) -> Markup:
         for x, anchor in zip(at, anchors, strict=True)
     ]
     return element("g", *texts)
+
+
+def sparkline(title: str, values: Sequence[float], most: int, style: str = "main") -> Markup:
+    """How something grew or fell, question by question of `most`, without axes."""
+    top = max(values, default=0.0) or 1.0
+    step = 100 / max(most - 1, len(values) - 1, 1)
+    path = "M" + "L".join(f"{step * at:.1f} {22 - 20 * value / top:.1f}" for at, value in enumerate(values))
+    drawn = element("path", d=path, class_=f"line {style}") if values else ""
+    return element(
+        "svg",
+        element("title", title),
+        drawn,
+        viewBox="0 0 100 24",
+        preserveAspectRatio="none",
+        role="img",
+        class_="spark",
+    )

@@ -34,13 +34,13 @@ class HostileFolders:
             f"/side-by-side?run={self.run}&run={self.other}",
             "/costs",
             f"/tables/{self.table}",
-            f"/live/{self.run}",
+            f"/runs/{self.run}/discovery",
             f"/started/{self.started}",
         ]
 
     def pages_of_owner(self) -> list[str]:
         owned = ["/people", "/start/discover", "/start/compare", f"/start/enrich?table={self.table}"]
-        return [*owned, f"/live/{self.run}/again"]
+        return [*owned, f"/runs/{self.run}/again"]
 
 
 def hostile_folders(folder: Path) -> HostileFolders:

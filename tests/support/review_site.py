@@ -67,6 +67,9 @@ class Site:
             list(HumanOracle(self.store.queue, queue).ask(questions))
 
 
+HTMX = {"hx-request": "true"}  # of what the script of a page sends: it gets a part of a page
+
+
 class Visitor:
     """A browser without a screen: keeps its cookie, reads forms, sends them."""
 

@@ -307,5 +307,5 @@ def test_hostile_columns_texts_and_values_run_nothing(tmp_path: Path, chromium: 
             page.goto("about:blank")
             page.goto(address)
             matched(page, 2, len(ids))
-            assert page.title() == "Browse hostile"
+            assert page.title() == "texts, Examples"
             assert all(one.startswith((site.address, "about:")) for one in seen.requests)

@@ -17,8 +17,8 @@ from tests.support.studio_site import StudioSite
 from twothirds.flows.serving.app import studio_link
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-CUT = """() => [...document.querySelectorAll("main h1, main h2, main h3, main .chip,
-    main button:not(.tile), main .feature-row bdi, th, dt, dd")]
+MAY_CUT = "h1, h2, h3, .chip, button:not(.tile), .feature-row bdi, th, dt, dd"
+CUT = """(chosen) => [...document.querySelectorAll(`main :is(${chosen})`)]
   .filter((one) => one.scrollHeight > one.clientHeight + 1 && getComputedStyle(one).display !== "inline")
   .map((one) => one.outerHTML)"""
 
@@ -41,7 +41,7 @@ def test_components_have_no_barrier_clip_no_words_and_fit_in_light_and_in_dark(
             page.emulate_media(color_scheme=scheme)
             pictures[scheme] = shades(page, f"components-{scheme}-{screen['width']}")
             assert violations(page) == [], scheme
-        assert page.evaluate(CUT) == []
+        assert page.evaluate(CUT, MAY_CUT) == []
         assert page.evaluate("() => document.documentElement.scrollWidth") <= screen["width"]
         assert np.median(pictures["light"]) > 230
         assert np.median(pictures["dark"]) < 45

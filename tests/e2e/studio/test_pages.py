@@ -45,10 +45,16 @@ class Served:
         one, two = (self.site.key(run) for run in self.runs[:2])
         return [
             *("/runs", "/runs?archived=true", "/runs?q=nothing+has+this", f"/runs/{one}", f"/runs/{one}/correct"),
-            *(f"/runs/{one}/correct?which=all", f"/runs/{one}/browse", f"/side-by-side?run={one}&run={two}"),
+            *(
+                f"/runs/{one}/correct?which=all",
+                f"/runs/{one}/browse",
+                f"/runs/{one}/structure",
+                f"/runs/{one}/settings",
+                f"/side-by-side?run={one}&run={two}",
+            ),
             *("/costs", f"/tables/{self.table}", f"/started/{self.ended}", "/side-by-side", "/people", "/admin"),
             *("/start/discover", "/start/compare", "/start/enrich", f"/start/enrich?table={self.table}"),
-            *(f"/live/{self.site.key(self.runs[0])}", f"/live/{self.site.key(self.runs[0])}/again"),
+            *(f"/runs/{one}/discovery", f"/runs/{one}/again", f"/runs/{one}/structure", f"/runs/{one}/settings"),
         ]
 
 
@@ -114,7 +120,7 @@ def test_no_page_has_barriers_in_any_state(served: Served, chromium: Browser) ->
 def test_two_runs_a_table_and_costs_are_found_by_keys_alone(served: Served, chromium: Browser) -> None:
     with opened(chromium, served.link("Ann", "editor"), viewport=SCREEN) as seen:
         page = seen.page
-        page.get_by_role("link", name="Open the studio").press("Enter")
+        page.wait_for_url("**/runs")
         picture(page, "runs")
         for name in ("tick faces-gpt-4o-mini", "tick faces-gpt-4.1-nano"):
             page.get_by_label(name).press("Space")
@@ -138,7 +144,7 @@ def test_two_runs_a_table_and_costs_are_found_by_keys_alone(served: Served, chro
 def test_an_enrichment_is_put_together_by_keys_alone_and_estimated(served: Served, chromium: Browser) -> None:
     with opened(chromium, served.link("Olga", "admin"), viewport=SCREEN) as seen:
         page = seen.page
-        page.get_by_role("link", name="Open the studio").press("Enter")
+        page.wait_for_url("**/runs")
         page.get_by_role("link", name="letters-table").press("Enter")
         page.get_by_role("link", name="Enrich again").press("Enter")
         page.get_by_text("choose one with its parameters").press("Enter")
@@ -185,6 +191,6 @@ def test_hostile_names_run_nothing_on_any_page(tmp_path: Path, chromium: Browser
             seen.page.goto(site.address + address)
             expect(seen.page.locator("body")).to_be_attached()
             assert seen.page.title() != "owned", address
-        seen.page.goto(f"{site.address}/comparisons/{folders.comparison}")  # a file, in a document without rights
+        seen.page.goto(f"{site.address}/comparisons/{folders.comparison}/file")  # a file, in a document without rights
         assert seen.page.evaluate("() => window.origin") == "null"
         assert all(one.startswith(site.address) for one in seen.requests)

@@ -356,7 +356,7 @@ def test_the_same_discovery_killed_in_the_middle_loses_nothing(
             link = studio_link(site.store, "Olga", "admin", site.settings())
             with opened(chromium, link, viewport=SCREEN) as seen:
                 again = Story(seen.page, Mouse(), discoveries.let, story.features)
-                seen.page.get_by_role("link", name="Open the studio").click()
+                seen.page.wait_for_url("**/runs")
                 seen.page.locator(".going a").first.click()
                 seen.page.get_by_role("link", name="Go on …").click()
                 seen.page.get_by_label("questions in all").fill("16")

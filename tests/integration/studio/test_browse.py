@@ -132,8 +132,8 @@ def test_a_correction_counts_at_once(site: StudioSite, run: Run, editor: Visitor
     key = site.key(run)
     before = asked(editor, f"/runs/{key}/browse/found", ("corrected", "hat"))
     editor.get(f"/runs/{key}/correct?which=all")
-    fields = {"example": run.findings.ids[9], "feature": "hat", "label": "yes", "seen": "3", "json": "1"}
-    assert editor.post(f"/runs/{key}/correct", fields).status_code == 200
+    fields = {"example": run.findings.ids[9], "feature": "hat", "label": "yes", "seen": "3"}
+    assert editor.post(f"/runs/{key}/correct", fields).status_code == 303
     after = asked(editor, f"/runs/{key}/browse/found", ("corrected", "hat"), ("count", 9))
     assert (before["matching"], after["matching"]) == (0, 1)
     assert [one["id"] for one in after["tiles"]] == [run.findings.ids[9]]
@@ -162,7 +162,7 @@ def test_examples_of_a_discovery_under_way_can_be_chosen_to_ask_about(site: Stud
     with (folder / "live.jsonl").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         found = asked(editor, f"{address}/found", ("is.place", "studio"), ("count", 3))
-    assert found["live"] == f"/live/{key}"
+    assert found["live"] == f"/runs/{key}/discovery"
     assert [one["id"] for one in found["tiles"]]
     assert editor.post(f"{address}/export", {"kind": "ids", "rows": "Bw"}).status_code == 200
     assert editor.post(f"{address}/export", {"kind": "parquet", "rows": "Bw"}).status_code == 422

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
 import threading
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,34 +32,54 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", 20)
 
 
-def seen(visitor: Visitor, key: str, after: int = 0) -> list[dict[str, Any]]:
-    """All events until the stream ends."""
-    reply = visitor.get(f"/live/{key}/events?after={after}")
+def seen(visitor: Visitor, key: str, after: int = 0) -> list[str]:
+    """The HTML of all changes until the stream ends."""
+    reply = visitor.client.get(f"/runs/{key}/events?after={after}")
     assert reply.status_code == 200
     lines = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
-    return [json.loads(line) for line in lines]
+    assert lines.pop() == "over"
+    return lines
+
+
+def features_in(*parts: str) -> dict[int, str]:
+    """By their number: the latest that is said of each."""
+    found = re.findall(r'<li id="found-(\d+)".*?<bdi title="[^"]*">(.*?)</bdi>', " ".join(parts), re.DOTALL)
+    return {int(number): unescape(name) for number, name in found}
+
+
+def answers_in(*parts: str) -> dict[int, int]:
+    """The number of each question by its row."""
+    found = re.findall(r'<li id="asked-(\d+)"[^>]*><span class="n">(\d*)</span>', " ".join(parts))
+    return {int(row): int(number or 0) for row, number in found}
 
 
 def test_what_is_shown_is_what_the_run_did(world: World, studio: StudioSite) -> None:
     run_discovery(prepare(settings(world)), run_id=str(uuid4()))
     run = Run(world.folder.parent / "runs" / "one")
     editor, key = studio.staff("Ann", "editor"), studio.key(run)
-    *events, over = seen(editor, key)
-    assert over == {"finished": True, "runs": False, "state": "ended"}
-    assert events[0]["kind"] == "begun"
-    assert "settings" not in events[0], "paths of the machine stay here"
-    answers = [one for one in events if one["kind"] == "answer"]
-    assert len(answers) == run.summary.queries
-    assert [one["examples"] for one in answers] == [list(one.examples) for one in run.findings.comparisons]
-    features = [one for one in events if one["kind"] == "feature"]
-    assert [one["name"] for one in features] == run.features["name"].tolist()
-    assert [one["yes"] for one in features] == [one.positives for one in run.findings.found]
-    last = [one for one in events if one["kind"] == "state"][-1]
-    assert (last["queries"], last["features"]) == (run.summary.queries, run.summary.features)
-    assert last["usd"] == pytest.approx(run.summary.cost_usd)
-    assert last["g"] == pytest.approx(run.summary.g, abs=1e-5)
-    assert seen(editor, key, after=3)[:-1] == events[3:], "who was cut off goes on from there"
-    assert f"/runs/{key}" in editor.get(f"/live/{key}").text
+    parts, page = seen(editor, key), editor.get(f"/runs/{key}/discovery").text
+    names = run.features["name"].tolist()
+    assert list(features_in(page).values()) == names, "the latest last: nothing moves under a cursor"
+    assert [features_in(*parts)[number] for number in range(len(names))] == names
+    numbers = list(range(1, run.summary.queries + 1))
+    assert list(answers_in(page).values()) == numbers[::-1]
+    assert sorted(answers_in(*parts).values()) == numbers
+    assert "look at its features" in parts[-1], "who watches is told where the results are"
+    assert "not running" not in parts[-1]
+    assert f"{run.summary.queries} <small>of" in page
+    later = seen(editor, key, after=len(LiveRun(run.folder / "live.jsonl").events()) - 1)
+    assert not features_in(*later), "who was cut off goes on from there"
+
+
+def test_a_run_that_nobody_could_follow_shows_the_same_from_its_results(world: World, studio: StudioSite) -> None:
+    run_discovery(prepare(settings(world)), run_id=str(uuid4()))
+    run = Run(world.folder.parent / "runs" / "one")
+    editor, key = studio.staff("Ann", "editor"), studio.key(run)
+    followed = editor.get(f"/runs/{key}/discovery").text
+    (run.folder / "live.jsonl").unlink()
+    read = editor.get(f"/runs/{key}/discovery").text
+    assert features_in(read) == features_in(followed)
+    assert answers_in(read) == answers_in(followed)
 
 
 def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World, studio: StudioSite) -> None:
@@ -82,10 +105,11 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
         assert live.events()[-1]["kind"] == "asking", "the question is shown before it is answered"
         key = key_of(folder.resolve())
         page = editor.get("/runs").text
-        assert f'href="/live/{key}"' in page, "what goes on is in the list"
-        assert editor.get(f"/live/{key}").status_code == 200
-        assert editor.get(f"/runs/{key}").status_code == 404, "there is no result yet"
-        early: list[dict[str, Any]] = []
+        assert f'href="/runs/{key}/discovery"' in page, "what goes on is in the list"
+        page = editor.get(f"/runs/{key}/discovery").text
+        assert "Continue" not in page, "it runs"
+        assert editor.get(f"/runs/{key}").headers["location"] == f"/runs/{key}/discovery", "there is no result yet"
+        early: list[str] = []
         viewer = threading.Thread(target=lambda: early.extend(seen(studio.staff("Bob", "editor"), key)))
         viewer.start()
     finally:
@@ -93,7 +117,10 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
         thread.join()
     viewer.join()
     assert not live.goes_on
-    assert early == seen(editor, key)
+    late = seen(editor, key)
+    assert features_in(*early) == features_in(*late)
+    assert answers_in(*early) == answers_in(*late)
+    assert all("not running" not in part for part in early)
 
 
 def test_a_stream_ends_seconds_after_its_reader_was_revoked(world: World, studio: StudioSite) -> None:
@@ -109,11 +136,12 @@ def test_a_stream_ends_seconds_after_its_reader_was_revoked(world: World, studio
     thread.start()
     assert held.wait(60)
     ann, bob = (studio.staff(name, "editor") for name in ("Ann", "Bob"))
-    address = f"/live/{key_of((world.folder.parent / 'runs' / 'one').resolve())}/events"
+    address = f"/runs/{key_of((world.folder.parent / 'runs' / 'one').resolve())}/events"
     try:
         with ann.client.stream("GET", address) as stream, bob.client.stream("GET", address) as other:
             lines, others = stream.iter_lines(), other.iter_lines()
-            assert next(lines) == next(others) == "id: 1"
+            assert next(lines).startswith("id: ")
+            assert next(others).startswith("id: ")
             studio.store.queue.people.revoke("Ann")
             revoked = time.monotonic()
             for _ in lines:
@@ -133,10 +161,9 @@ def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, st
         discovered(settings(world), {4: kill})
     key_folder = world.folder.parent / "runs" / "one"
     editor, key = studio.staff("Ann", "editor"), key_of(key_folder.resolve())
-    assert seen(editor, key)[-1] == {"finished": False, "runs": False, "state": "not running"}
+    assert "It is not running" in seen(editor, key)[-1]
     discovered(settings(world))
-    answers = [one["number"] for one in seen(editor, key) if one.get("kind") == "answer"]
-    assert answers == list(range(1, 7))
+    assert list(answers_in(editor.get(f"/runs/{key}/discovery").text).values()) == list(range(6, 0, -1))
 
 
 def test_hostile_names_arrive_as_data(world: World, studio: StudioSite) -> None:
@@ -144,7 +171,21 @@ def test_hostile_names_arrive_as_data(world: World, studio: StudioSite) -> None:
     world.write()
     run_discovery(prepare(settings(world)), run_id=str(uuid4()))
     editor, key = studio.staff("Ann", "editor"), key_of((world.folder.parent / "runs" / "one").resolve())
-    events = seen(editor, key)
-    shown = {text for one in events for text in one.get("texts", {}).values()}
-    assert any("<script>" in text for text in shown)
-    assert "<script>document" not in editor.get(f"/live/{key}").text
+    page = "".join(seen(editor, key)) + editor.get(f"/runs/{key}/discovery").text
+    assert "&lt;script&gt;" in page
+    assert "<script>document" not in page
+
+
+def test_people_who_are_asked_are_waited_for_whatever_the_run_says(world: World, studio: StudioSite) -> None:
+    folder = world.folder.parent / "runs" / "one"
+    folder.mkdir(parents=True)
+    begun = {"kind": "begun", "run_id": "1", "name": "x", "oracle": "human", "queries": 3, "settings": {}}
+    with (folder / "live.jsonl").open("w") as file:
+        for event in (begun | {"budget_usd": None}, {"kind": "labelling", "features": [["a", ""]]}):
+            file.write(json.dumps(event) + "\n")
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        page = studio.staff("Ann", "editor").get(f"/runs/{key_of(folder.resolve())}/discovery").text
+    assert "waiting for people" in page
+    assert "People are asked." in page
+    assert "nothing is known" not in page

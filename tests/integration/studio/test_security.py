@@ -106,7 +106,7 @@ def test_hostile_names_and_texts_are_shown_as_they_are_on_every_page(hostile: Ho
             shown += unescape(reply.text)
         for words in (FOLDER, *HOSTILE[:2]):
             assert words in shown
-        reply = owner.get(f"/comparisons/{hostile.comparison}")
+        reply = owner.get(f"/comparisons/{hostile.comparison}/file")
         assert reply.text == HOSTILE[0]
         assert "sandbox allow-scripts allow-downloads;" in reply.headers["content-security-policy"]
         assert "allow-same-origin" not in reply.headers["content-security-policy"]
@@ -127,7 +127,7 @@ def test_no_route_fails_whatever_it_is_sent(app: FastAPI, hostile: HostileFolder
     client.get(app.state.links[role])
     csrf = client.get(f"/runs/{hostile.run}").text.partition('name="csrf" value="')[2].partition('"')[0]
     assert csrf
-    keys = {"/runs/": hostile.run, "/live/": hostile.run, "/tables/": hostile.table, "/started/": hostile.started}
+    keys = {"/runs/": hostile.run, "/tables/": hostile.table, "/started/": hostile.started}
     seen = send_anything(app, client, csrf, FIELDS, keys | {"/comparisons/": hostile.comparison})
     assert 200 in seen["get", "/tables/{key}"]
     assert 422 in seen["post", "/runs/{key}/change"]

@@ -65,10 +65,10 @@ def test_no_route_lets_anybody_but_the_owner_spend(world: World, studio: StudioS
         (f"/runs/{key}/change", define | seen, 422, None),
         (f"/runs/{key}/change", {"action": "split", "name": name, "parts": "one\nother"} | seen, 422, None),
         (f"/runs/{key}/change", {"action": "merge", "name": [name, other], "into": "both"} | seen, 422, None),
-        (f"/live/{key}/steer", {"action": "budget", "usd": "5"}, 409, 409),
-        (f"/live/{key}/steer", {"action": "add", "name": "new"}, 409, 409),
-        (f"/live/{key}/steer", {"action": "ask", "examples": list(world.texts)[:3]}, 409, 409),
-        (f"/live/{key}/again", {"queries": "9", "budget": "5", "confirmed": "1"}, 403, None),
+        (f"/runs/{key}/steer", {"action": "budget", "usd": "5"}, 409, 409),
+        (f"/runs/{key}/steer", {"action": "add", "name": "new"}, 409, 409),
+        (f"/runs/{key}/steer", {"action": "ask", "examples": list(world.texts)[:3]}, 409, 409),
+        (f"/runs/{key}/again", {"queries": "9", "budget": "5", "confirmed": "1"}, 403, None),
         ("/start/discover", start, 403, None),
         ("/start/enrich", start | {"features": str(run.folder)}, 403, None),
         ("/start/compare", start | {"oracles": str(chosen.oracle)}, 403, None),
@@ -135,16 +135,16 @@ def test_an_editor_steers_within_a_budget_and_asks_nothing_without_one(world: Wo
     editor, owner = studio.staff("Ann", "editor"), studio.staff("Olga", "admin")
     with held(world) as (folder, key):
         for visitor in (editor, owner):
-            visitor.get(f"/live/{key}")
-        ask = {"action": "ask", "examples": list(world.texts)[:3], "json": "1"}
-        add = {"action": "add", "name": unfound(folder), "json": "1"}
+            visitor.get(f"/runs/{key}/discovery")
+        ask = {"action": "ask", "examples": list(world.texts)[:3]}
+        add = {"action": "add", "name": unfound(folder)}
         for command in (ask, add, ask | {"usd": "5"}):
-            refused = editor.post(f"/live/{key}/steer", command)
-            assert (refused.status_code, "it has no budget" in refused.json()["problem"]) == (422, True)
-        assert editor.post(f"/live/{key}/steer", {"action": "stop", "json": "1"}).status_code == 200
-        assert owner.post(f"/live/{key}/steer", add).status_code == 200
+            refused = editor.post(f"/runs/{key}/steer", command)
+            assert (refused.status_code, "it has no budget" in refused.text) == (422, True)
+        assert editor.post(f"/runs/{key}/steer", {"action": "stop"}).status_code == 303
+        assert owner.post(f"/runs/{key}/steer", add).status_code == 303
     for changed in ({"budget": "1"}, {"oracle": "simulated:salience"}):
         with held(world, **changed, replace=True) as (_, key):
-            assert editor.post(f"/live/{key}/steer", ask).status_code == 200, changed
-            raised = editor.post(f"/live/{key}/steer", {"action": "budget", "usd": "5", "json": "1"})
-            assert (raised.status_code, raised.json()["field"]) == (422, "usd")
+            assert editor.post(f"/runs/{key}/steer", ask).status_code == 303, changed
+            raised = editor.post(f"/runs/{key}/steer", {"action": "budget", "usd": "5"})
+            assert (raised.status_code, "only the owner" in raised.text) == (422, True)

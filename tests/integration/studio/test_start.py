@@ -126,7 +126,7 @@ def test_the_run_is_the_commands_own_and_can_be_watched(site: StudioSite, comman
     reply = owner.post("/start/discover", command | {"agreed": "1", "confirmed": "1"})
     assert reply.status_code == 303
     [folder] = site.root.iterdir()
-    assert reply.headers["location"] == f"/live/{key_of(folder.resolve())}"
+    assert reply.headers["location"] == f"/runs/{key_of(folder.resolve())}/discovery"
     assert owner.get(reply.headers["location"]).status_code == 200
     deadline = time.monotonic() + 300
     while not (folder / "run.json").exists() and time.monotonic() < deadline:

@@ -54,15 +54,15 @@ def test_what_a_person_enters_on_the_page_is_heeded_with_their_name(world: World
     editor, key, replies = studio.staff("Ann", "editor"), key_of(folder.resolve()), []
 
     def enter() -> None:
-        editor.get(f"/live/{key}")
+        editor.get(f"/runs/{key}/discovery")
         for command in ({"action": "explode"}, {"action": "veto", "name": " "}, {"action": "stop"}):
-            replies.append(editor.post(f"/live/{key}/steer", command).status_code)
+            replies.append(editor.post(f"/runs/{key}/steer", command).status_code)
 
     run = discovered(chosen, {2: enter})
     assert replies == [422, 422, 303]
     assert run.summary.queries == 2
     [stop] = [one for one in read_events(folder / "steer.jsonl") if one["action"] == "stop"]
     assert stop["by"] == "Ann"
-    late = editor.post(f"/live/{key}/steer", {"action": "stop"})
+    late = editor.post(f"/runs/{key}/steer", {"action": "stop"})
     assert late.status_code == 409, "it is over"
     assert "steered" in (folder / "live.jsonl").read_text()

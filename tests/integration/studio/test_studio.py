@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pandas as pd
 import pytest
 
 from tests.integration.studio.review.test_access import routes
-from tests.support.review_site import Visitor
+from tests.support.review_site import HTMX, Visitor
 from tests.support.studio_site import StudioSite, faces_run, running_studio
 from twothirds.flows.reviewing.page import PageSettings
 from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
@@ -76,9 +77,15 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/runs/{key}/media/{row}/{size}"): STAFF,
     ("GET", "/runs/{key}/correct"): STAFF,
     ("POST", "/runs/{key}/correct"): {"editor": 303, "admin": 303},
-    ("POST", "/runs/{key}/change"): STAFF,
+    ("POST", "/runs/{key}/change"): {"editor": 422, "admin": 422},  # nobody paints
     ("POST", "/runs/{key}/archive"): {"editor": 303, "admin": 303},
     ("GET", "/runs/{key}/report"): {"editor": 404, "admin": 404},  # the run has none
+    ("GET", "/runs/{key}/report/file"): {"editor": 404, "admin": 404},
+    ("GET", "/comparisons/{key}/file"): {"editor": 404, "admin": 404},
+    ("GET", "/runs/{key}/discovery"): STAFF,
+    ("GET", "/runs/{key}/plot"): STAFF,
+    ("GET", "/runs/{key}/structure"): STAFF,
+    ("GET", "/runs/{key}/settings"): STAFF,
     ("GET", "/side-by-side"): {"editor": 422, "admin": 422},  # no two runs are named
     ("GET", "/components"): STAFF,
     ("GET", "/costs"): STAFF,
@@ -88,23 +95,22 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/start/{command}"): {"admin": 200},
     ("POST", "/start/{command}"): {"admin": 422},  # an empty form
     ("GET", "/started/{key}"): {"editor": 404, "admin": 404},  # nothing was started there
-    ("GET", "/live/{key}"): STAFF,
-    ("POST", "/live/{key}/steer"): {"editor": 409, "admin": 409},  # it does not run
-    ("GET", "/live/{key}/examples"): STAFF,
-    ("GET", "/live/{key}/again"): {"admin": 200},
-    ("POST", "/live/{key}/again"): {"admin": 422},  # it does not say how it was started
+    ("POST", "/runs/{key}/steer"): {"editor": 409, "admin": 409},  # it does not run
+    ("GET", "/runs/{key}/choose"): STAFF,
+    ("GET", "/runs/{key}/again"): {"admin": 200},
+    ("POST", "/runs/{key}/again"): {"admin": 422},  # it does not say how it was started
     ("POST", "/runs/{key}/export"): STAFF,
-    ("GET", "/live/{key}/events"): STAFF,
-    ("GET", "/live/{key}/media/{row}/{size}"): STAFF,
+    ("GET", "/runs/{key}/events"): STAFF,
+    ("GET", "/runs/{key}/pictures/{row}/{size}"): STAFF,
 }
 FIELDS = {
     "/people/invite": {"name": "somebody new", "role": "reviewer"},
     "/people/revoke": {"name": "nobody at all"},
-    "/live/{key}/steer": {"action": "stop"},
+    "/runs/{key}/steer": {"action": "stop"},
     "/runs/{key}/export": {"format": "wide-csv"},
     "/runs/{key}/correct": {"feature": "hat", "label": "yes"},
     "/runs/{key}/browse/export": {"kind": "ids", "rows": "Bw"},
-    "/runs/{key}/change": {"action": "rename", "name": "hat", "to": "cap", "seen": "0"},
+    "/runs/{key}/change": {"action": "paint", "name": "hat", "seen": "0"},
 }
 
 
@@ -188,41 +194,76 @@ def test_a_link_by_the_name_of_the_folder_finds_its_run(site: StudioSite, run: R
     assert (reply.status_code, reply.headers["location"]) == (303, f"/runs/{site.key(run)}")
 
 
-def test_doubtful_labels_come_first_and_a_click_corrects_one(site: StudioSite, run: Run) -> None:
+def test_doubtful_labels_of_one_feature_come_first_and_a_click_corrects_one(site: StudioSite, run: Run) -> None:
     editor, key = site.staff("Ann", "editor"), site.key(run)
-    doubtful = sum(int(one.doubtful.sum()) for one in run.findings.found)
+    most = max(run.findings.found, key=lambda found: int(found.doubtful.sum()))
+    doubtful = int(most.doubtful.sum())
     editor.get(f"/runs/{key}/correct")
     assert f"{doubtful} labels" in editor.page
     example, feature = (
-        unescape(re.findall(rf'name="{name}" value="([^"]*)"', editor.page)[0]) for name in ("example", "feature")
+        unescape(re.findall(rf'name="{name}" value="([^"]*)"', editor.page)[place])
+        for name, place in (("example", 0), ("feature", 0))
     )
-    fields = {"example": example, "feature": feature, "seen": "0", "json": "1"}
-    said = editor.post(f"/runs/{key}/correct", fields | {"label": "yes"}).json()
-    assert said == {"label": "yes", "by": "Ann", "seen": 1}
+    assert feature == most.name
+    fields = {"example": example, "feature": feature, "seen": "0", "cell": "1"}
+    cell = editor.post(f"/runs/{key}/correct", fields | {"label": "yes"}, headers=HTMX).text
+    assert 'class="cell yes corrected"' in cell
+    assert "corrected by <bdi>Ann</bdi>" in cell
     assert Run(run.folder).labels[feature][example] == 1
     [kept] = read_corrections(run.folder)
     assert (kept.by, len(kept.digest)) == ("Ann", 64)
-    editor.get(f"/runs/{key}/correct")
-    assert f"{doubtful - 1} labels" in editor.page
-    editor.get(f"/runs/{key}/correct?which=corrected")
+    editor.get(f"/runs/{key}/correct?{urlencode({'feature': feature})}")
+    assert f"{doubtful - 1} label" in editor.page
+    editor.get(f"/runs/{key}/correct?{urlencode({'feature': feature, 'which': 'corrected'})}")
     assert "corrected by <bdi>Ann</bdi>" in editor.page
-    cleared = editor.post(f"/runs/{key}/correct", fields | {"label": "clear", "seen": "1"}).json()
-    assert cleared["by"] == ""
-    reply = editor.post(
-        f"/runs/{key}/correct", {**fields, "label": "yes", "seen": "2", "json": "0", "here": "which=all&page=1"}
-    )
+    cleared = editor.post(f"/runs/{key}/correct", fields | {"label": "clear", "seen": "1"}, headers=HTMX).text
+    assert "corrected by" not in cleared
+    reply = editor.post(f"/runs/{key}/correct", {**fields, "label": "yes", "seen": "2", "here": "which=all&page=1"})
     assert reply.headers["location"] == f"/runs/{key}/correct?which=all&page=1"
+
+
+def test_the_others_on_a_page_are_confirmed_at_once_and_what_was_corrected_stays(site: StudioSite, run: Run) -> None:
+    editor, key, ids = site.staff("Ann", "editor"), site.key(run), run.findings.ids
+    before = run.labels["beard"]
+    known = [name for name in ids[:12] if not pd.isna(before[name])]
+    editor.get(f"/runs/{key}/correct?feature=beard&which=all")
+    turned = "no" if before[known[0]] else "yes"
+    fields = {"feature": "beard", "seen": "0"}
+    assert editor.post(f"/runs/{key}/correct", fields | {"example": known[0], "label": turned}).status_code == 303
+    assert editor.post(f"/runs/{key}/correct", fields | {"example": ids[:12], "label": "same"}).status_code == 303
+    corrections = read_corrections(run.folder)
+    assert [correction.example for correction in corrections] == known, "an unknown label cannot be confirmed"
+    after = Run(run.folder).labels["beard"]
+    assert after[known[0]] != before[known[0]]
+    assert [after[name] for name in known[1:]] == [before[name] for name in known[1:]]
+    assert editor.post(f"/runs/{key}/correct", fields | {"example": ids[0], "label": "perhaps"}).status_code == 422
+
+
+def test_a_click_in_the_card_corrects_and_can_be_taken_back(site: StudioSite, run: Run) -> None:
+    editor, key = site.staff("Ann", "editor"), site.key(run)
+    name = next(name for name in run.findings.ids if run.labels["hat"][name] == 1)
+    editor.get(f"/runs/{key}?feature=hat")
+    fields = {"feature": "hat", "example": name, "seen": "0", "on": "features"}
+    reply = editor.post(f"/runs/{key}/correct", fields | {"label": "no"})
+    assert reply.headers["location"] == f"/runs/{key}?feature=hat&corrected=1"
+    page = editor.get(reply.headers["location"]).text
+    assert f"{name} lacks hat" in page
+    back = page.partition(f"{name} lacks hat")[2].partition("</form>")[0]
+    taken_back = dict(re.findall(r'name="(\w+)" value="([^"]*)"', back))
+    assert editor.post(f"/runs/{key}/correct", taken_back).status_code == 303
+    assert Run(run.folder).labels["hat"][name] == 1
 
 
 def test_two_editors_do_not_overwrite_each_other_unseen(site: StudioSite, run: Run) -> None:
     ann, bob, key = site.staff("Ann", "editor"), site.staff("Bob", "editor"), site.key(run)
     for one in (ann, bob):
-        one.get(f"/runs/{key}/correct?which=all")
-    fields = {"example": run.findings.ids[0], "feature": "hat", "seen": "0", "json": "1"}
-    assert ann.post(f"/runs/{key}/correct", fields | {"label": "yes"}).status_code == 200
-    refused = bob.post(f"/runs/{key}/correct", fields | {"label": "no"})
+        one.get(f"/runs/{key}/correct?feature=hat&which=all")
+    fields = {"example": run.findings.ids[0], "feature": "hat", "seen": "0", "cell": "1"}
+    assert ann.post(f"/runs/{key}/correct", fields | {"label": "yes"}, headers=HTMX).status_code == 200
+    refused = bob.post(f"/runs/{key}/correct", fields | {"label": "no"}, headers=HTMX)
     assert refused.status_code == 409
-    assert "by Ann" in refused.json()["problem"]
+    assert "Somebody else has corrected this label" in refused.text
+    assert "corrected by <bdi>Ann</bdi>" in refused.text, "as it is now"
     change = {"action": "rename", "name": "hat", "seen": "0", "confirmed": "1"}
     assert ann.post(f"/runs/{key}/change", change | {"to": "cap"}).status_code == 303
     refused = bob.post(f"/runs/{key}/change", change | {"to": "crown"})
@@ -231,20 +272,14 @@ def test_two_editors_do_not_overwrite_each_other_unseen(site: StudioSite, run: R
     assert Run(run.folder).features["name"].tolist() == ["beard", "facial hair", "cap"]
 
 
-def test_a_change_is_shown_then_made_and_undone(site: StudioSite, run: Run) -> None:
+def test_a_change_that_costs_nothing_is_made_at_once_and_undone(site: StudioSite, run: Run) -> None:
     editor, key = site.staff("Ann", "editor"), site.key(run)
     editor.get(f"/runs/{key}")
-    shown = editor.post(f"/runs/{key}/change", {"action": "drop", "name": "hat", "seen": "0"})
-    assert "takes &#39;hat&#39; out" in shown.text
-    assert "costs nothing" in shown.text
-    assert not read_log(run.folder)
-    editor.page = shown.text
-    assert (
-        editor.post(f"/runs/{key}/change", {"action": "drop", "name": "hat", "seen": "0", "confirmed": "1"}).status_code
-        == 303
-    )
+    made = editor.post(f"/runs/{key}/change", {"action": "drop", "name": "hat", "seen": "0"})
+    assert made.status_code == 303
     assert [(one.action, one.by) for one in read_log(run.folder)] == [("drop", "Ann")]
-    editor.get(f"/runs/{key}")
+    assert "Undo" in editor.get(made.headers["location"]).text, "where it was made"
+    editor.get(f"/runs/{key}/settings")
     assert "drop by <bdi>Ann</bdi>" in editor.page
     assert editor.post(f"/runs/{key}/change", {"action": "undo", "seen": "1"}).status_code == 303
     assert Run(run.folder).features["name"].tolist() == NAMES
@@ -331,9 +366,9 @@ def test_a_doubtful_feature_is_marked_and_neither_counted_nor_exported(site: Stu
     table.to_csv(run.folder / "features.csv", index=False)
     editor = site.staff("Ann", "editor")
     editor.get(f"/runs/{site.key(run)}")
-    assert f"{counted - 1} interesting and distinct" in editor.page
+    assert f"{counted - 1} feature" in editor.page
+    editor.get(f"/runs/{site.key(run)}?{urlencode({'feature': table['name'].iloc[-1]})}")
     assert editor.page.count("doubtful: its own question contradicts it") == 1
-    assert "without 1 doubtful feature" in editor.page
 
 
 def test_marks_that_were_judged_on_a_sample_say_so(site: StudioSite, run: Run) -> None:
@@ -344,7 +379,8 @@ def test_marks_that_were_judged_on_a_sample_say_so(site: StudioSite, run: Run) -
     path.write_text(json.dumps(summary), encoding="utf-8")
     editor = site.staff("Ann", "editor")
     editor.get(f"/runs/{site.key(run)}")
-    assert editor.page.count("of 20 sampled have it</li>") == len(run.findings.found)
-    assert (
-        f"{Run(run.folder).findings.counting} interesting and distinct, judged by labels of 20 sampled" in editor.page
-    )
+    marks = zip(run.findings.found, Run(run.folder).findings.marks, strict=True)
+    rare = [found.name for found, (interesting, _) in marks if not interesting]
+    assert "to use, judged by labels of 20 sampled" in editor.page
+    for name in rare:
+        assert "of 20 sampled have it</li>" in editor.get(f"/runs/{site.key(run)}?{urlencode({'feature': name})}").text

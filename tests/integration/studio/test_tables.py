@@ -175,7 +175,8 @@ def test_a_comparison_is_listed_and_its_page_has_no_rights(site: StudioSite, wor
     editor = site.staff("Ann", "editor")
     address = f"/comparisons/{key_of(folder.resolve())}"
     assert f'href="{address}"' in editor.get("/runs").text
-    reply = editor.get(address)
+    assert f'src="{address}/file"' in editor.get(address).text, "in a frame: the studio's bar stands above it"
+    reply = editor.get(f"{address}/file")
     assert "sandbox" in reply.headers["content-security-policy"]
     assert "connect-src" not in reply.headers["content-security-policy"]
     assert reply.text.startswith("<!doctype html>")
@@ -189,4 +190,5 @@ def test_the_report_of_a_run_is_shown_without_rights(site: StudioSite, tmp_path:
     assert editor.get(address).status_code == 404
     run.report()
     assert f'href="{address}"' in editor.get(f"/runs/{site.key(run)}").text
-    assert "sandbox allow-scripts" in editor.get(address).headers["content-security-policy"]
+    assert 'href="/runs"' in editor.get(address).text, "nobody is led out of the studio"
+    assert "sandbox allow-scripts" in editor.get(f"{address}/file").headers["content-security-policy"]

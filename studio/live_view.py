@@ -1,0 +1,250 @@
+"""A discovery as its page shows it: what was asked, answered and found so far, folded from its events one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from twothirds.discovery import Kind
+from twothirds.reports.page import ASKED_FOR
+from twothirds.reports.run import Findings, RunSummary
+from twothirds.studio.web import ExampleTile, plural
+
+Tiles = tuple[ExampleTile, ...]
+TileOf = Callable[[str], ExampleTile]  # of an example's id
+NOTHING = {"none": "nothing that it could name", "refused": "refused", "unreadable": "unreadable"}
+QUESTIONS_SHOWN = 4  # of those that are asked at the same time
+MANY = 5  # names in a line
+WORDS = {kind.value: words for kind, words in ASKED_FOR.items()}
+
+
+@dataclass(frozen=True)
+class Asked:
+    words: str
+    examples: Tiles
+    without: Tiles
+    known: int
+
+
+@dataclass(frozen=True)
+class FoundLine:
+    """A feature in the list of those that were found."""
+
+    number: int
+    name: str
+    definition: str
+    yes: int
+    no: int
+    unknown: int
+    having: Tiles = ()
+    lacking: Tiles = ()
+    note: str = ""
+    gone: bool = False
+
+    @property
+    def share(self) -> float:
+        return self.yes / max(self.yes + self.no, 1)
+
+
+@dataclass
+class Row:
+    """A question with its answer, or what a person wanted."""
+
+    number: int
+    having: Tiles
+    lacking: Tiles
+    words: str
+    by: str
+    features: list[FoundLine] = field(default_factory=list)
+    alike: float | None = None
+    bad: bool = False
+    question: int = 0  # its number among the questions; 0 of what a person wanted
+
+
+@dataclass
+class LiveView:
+    """`changed_rows` and `changed_features` are what a page that follows has not been sent yet."""
+
+    tile: TileOf
+    begun: dict[str, Any] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    together: int = 0  # questions asked at the same time
+    rows: list[Row] = field(default_factory=list)
+    features: list[FoundLine] = field(default_factory=list)
+    doing: str = ""
+    waits: str = ""
+    ended: str = ""
+    message: str = ""
+    queries: int = 0
+    counting: int = 0
+    usd: float = 0.0
+    budget: float | None = None
+    found: list[float] = field(default_factory=list)  # question by question
+    alike: list[float] = field(default_factory=list)
+    changed_rows: set[int] = field(default_factory=set)
+    changed_features: set[int] = field(default_factory=set)
+    _named: dict[str, tuple[Row, Tiles, Tiles]] = field(default_factory=dict)
+
+    @property
+    def people(self) -> bool:
+        return str(self.begun.get("oracle", "")).startswith("human")
+
+    def fold(self, events: Iterable[dict[str, Any]]) -> LiveView:
+        for event in events:
+            handle = getattr(self, f"_on_{event['kind']}", None)
+            if handle is not None:
+                handle(event)
+        return self
+
+    def take_changes(self) -> tuple[list[Row], list[FoundLine]]:
+        """What is new since the last time, rows latest first."""
+        rows = [self.rows[number] for number in sorted(self.changed_rows, reverse=True)]
+        features = [self.features[number] for number in sorted(self.changed_features)]
+        self.changed_rows, self.changed_features = set(), set()
+        return rows, features
+
+    def _on_begun(self, event: dict[str, Any]) -> None:
+        self.__init__(self.tile, event, budget=event.get("budget_usd"))  # type: ignore[misc]
+        self.doing = "It begins …"
+
+    def _on_asking(self, event: dict[str, Any]) -> None:
+        self.waits, self.together = "", len(event["questions"])
+        self.doing = "Asking what tells examples apart …"
+        self.asked = [
+            Asked(
+                WORDS.get(asked["question"], asked["question"]),
+                self._tiles(asked["examples"]),
+                self._tiles(asked["without"]),
+                int(asked["known"] or 0),
+            )
+            for asked in event["questions"][:QUESTIONS_SHOWN]
+        ]
+
+    def _on_labelling(self, event: dict[str, Any]) -> None:
+        names = [name for name, _ in event["features"]]
+        listed = plural(len(names), "feature") if len(names) > MANY else ", ".join(names)
+        self.asked, self.doing, self.waits = [], f"Labelling examples with {listed} …", ""
+
+    def _on_rest(self, event: dict[str, Any]) -> None:
+        self.asked, self.usd = [], float(event["usd"])
+        self.doing = f"Labelling the other {event['examples']:,} examples: {event['answers']:,} answers so far …"
+
+    def _on_answer(self, event: dict[str, Any]) -> None:
+        names = [*event.get("examples", []), *event.get("without", [])]
+        features = event["features"]
+        shown = set(features[0][2]) if features else set[int]()
+        if event.get("question") == Kind.LEFT_RIGHT.value:
+            shown = set(range(len(event["examples"])))
+        having = self._tiles(name for place, name in enumerate(names) if place in shown)
+        lacking = self._tiles(name for place, name in enumerate(names) if place not in shown)
+        words = "" if features else NOTHING.get(event["verdict"], event["verdict"])
+        row = Row(len(self.rows), having, lacking, words, event["by"], bad=not features, question=int(event["number"]))
+        self.asked = []
+        self._add(row)
+        for name, _, places in features:
+            own = set(places) or shown
+            self._named[name] = (
+                row,
+                self._tiles(example for place, example in enumerate(names) if place in own),
+                self._tiles(example for place, example in enumerate(names) if place not in own),
+            )
+
+    def _on_feature(self, event: dict[str, Any]) -> None:
+        row, having, lacking = self._named.get(event["name"], (None, (), ()))
+        note = f"added by {event['given']}" if event.get("given") else event["dropped"] or event["twin"]
+        line = FoundLine(
+            number=len(self.features),
+            name=event["name"],
+            definition=event["definition"],
+            yes=event["yes"],
+            no=event["no"],
+            unknown=event["unknown"],
+            having=having,
+            lacking=lacking,
+            note=note,
+        )
+        self.features.append(line)
+        self.changed_features.add(line.number)
+        if row is not None:
+            row.features.append(line)
+            self.changed_rows.add(row.number)
+
+    def _on_state(self, event: dict[str, Any]) -> None:
+        self.queries, self.counting, self.usd = event["queries"], event["counting"], float(event["usd"])
+        self.found.append(float(event["features"]))
+        self.alike.append(float(event["g"]))
+        for row in self.rows[::-1]:
+            if not row.question or row.alike is not None:
+                break
+            row.alike = float(event["g"])
+            self.changed_rows.add(row.number)
+
+    def _on_steered(self, event: dict[str, Any]) -> None:
+        words = event["words"] + (f", rejected: {event['rejected']}" if event["rejected"] else "")
+        self._add(Row(len(self.rows), (), (), words, event["by"], bad=bool(event["rejected"])))
+        for name in event["gone"]:
+            for place, line in enumerate(self.features):
+                if line.name == name and not line.gone:
+                    self.features[place] = replace(line, gone=True, note="vetoed")
+                    self.changed_features.add(place)
+        if event["action"] == "budget":
+            self.budget = float(event["usd"])
+
+    def _on_waiting(self, event: dict[str, Any]) -> None:
+        self.waits = f"It waits for {event['whom']}: {event['message']}" if event["whom"] else ""
+
+    def _on_ended(self, event: dict[str, Any]) -> None:
+        self.asked, self.waits = [], ""
+        self.ended, self.message = event["reason"], event["message"]
+
+    def _add(self, row: Row) -> None:
+        self.rows.append(row)
+        self.changed_rows.add(row.number)
+
+    def _tiles(self, names: Iterable[str]) -> Tiles:
+        return tuple(self.tile(name) for name in names)
+
+
+def events_of(summary: RunSummary, findings: Findings) -> Iterator[dict[str, Any]]:
+    """What a finished run has done, as its events would say it."""
+    yield {
+        "kind": "begun",
+        "name": summary.dataset.name,
+        "oracle": summary.oracle.kind,
+        "queries": summary.queries,
+        "budget_usd": None,
+    }
+    found, new = {feature.name: feature for feature in findings.found}, set[str]()
+    curve = [float(value) for value in summary.g_curve]
+    for number, asked in enumerate(findings.comparisons, start=1):
+        named = [answer for answer in asked.by_feature if answer.feature is not None]
+        yield {
+            "kind": "answer",
+            "number": number,
+            "question": asked.kind.value,
+            "examples": list(asked.examples),
+            "without": list(asked.without),
+            "verdict": asked.verdict,
+            "by": asked.by,
+            "features": [[answer.feature, answer.definition, list(answer.shown)] for answer in named],
+        }
+        for answer in named:
+            feature = found.get(str(answer.feature))
+            if feature is None or feature.name in new:
+                continue
+            new.add(feature.name)
+            yield {
+                "kind": "feature",
+                "name": feature.name,
+                "definition": feature.definition,
+                "yes": feature.positives,
+                "no": feature.labelled - feature.positives,
+                "unknown": len(findings.ids) - feature.labelled,
+                "dropped": feature.look,
+                "twin": feature.twin,
+            }
+        state = {"queries": number, "features": len(new), "counting": 0, "usd": float(summary.total_usd)}
+        if number <= len(curve):
+            yield {"kind": "state", "g": curve[number - 1], **state}
+    yield {"kind": "ended", "reason": summary.stopped_because, "message": ""}

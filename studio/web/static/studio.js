@@ -1,0 +1,68 @@
+"use strict";
+// What all pages of the studio do beside htmx: keys, menus, lists that are filtered as one types. Pages work without it.
+{
+  const typing = (element) => element.matches("input:not([type=checkbox], [type=radio], [type=range]), textarea, select, [contenteditable]");
+  const closeMenus = (but) => document.querySelectorAll("details.menu[open]").forEach((menu) => { if (menu !== but) menu.open = false; });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeMenus();
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || document.querySelector("dialog[open]")) return;
+    const wanted = [...document.querySelectorAll(`[data-key="${CSS.escape(event.key)}"]`)].at(-1);
+    if (!wanted) return;
+    event.preventDefault();
+    wanted.click();
+    wanted.parentElement.querySelector(":scope > div :is(input:not([type=hidden]), select, textarea, button)")?.focus();
+  });
+  document.addEventListener("click", (event) => {
+    closeMenus(event.target.closest("details.menu"));
+    const example = event.target.closest("[data-example]");
+    const place = event.target.closest("[data-browse]");
+    if (example && place) location.href = `${place.dataset.browse}#${new URLSearchParams({ example: example.dataset.name ?? example.title.split(" — ")[0] })}`;
+  });
+  document.addEventListener("input", ({ target }) => {
+    if (!target.dataset?.filters) return;
+    const words = target.value.toLocaleLowerCase().split(/\s+/);
+    for (const line of document.querySelectorAll(target.dataset.filters)) {
+      line.hidden = !words.every((word) => line.textContent.toLocaleLowerCase().includes(word));
+      if (!line.hidden && target.value && line.closest("details")) line.closest("details").open = true;
+    }
+  });
+  document.addEventListener("change", ({ target }) => { if (target.matches("[data-submits]")) target.form.requestSubmit(); });
+
+  // A command that can be taken back is held for some seconds: nothing is sent before, and leaving the page sends it.
+  const HELD = 5000;
+  const held = new Map();
+  const release = (form) => { clearTimeout(held.get(form)?.timer); held.get(form)?.toast.remove(); held.delete(form); };
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.dataset.held || held.has(form) || form.dataset.sent) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const undo = Object.assign(document.createElement("button"), { type: "button", textContent: "Undo" });
+    const toast = document.createElement("div");
+    toast.className = "toast";
+    toast.setAttribute("role", "status");
+    undo.dataset.key = "z";
+    toast.append(form.dataset.held, " ", undo);
+    document.getElementById("toasts").append(toast);
+    undo.addEventListener("click", () => release(form));
+    const send = () => { release(form); form.dataset.sent = "1"; form.requestSubmit(); };
+    held.set(form, { toast, timer: setTimeout(send, HELD) });
+  }, true);
+  window.addEventListener("pagehide", () => {
+    for (const form of held.keys()) fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive: true });
+  });
+}
+const SAID = 8000; // milliseconds for which a toast stands that offers nothing
+document.addEventListener("htmx:afterSwap", ({ target }) => {
+  if (target.id === "toasts") { const said = target.lastElementChild; setTimeout(() => said?.remove(), SAID); }
+});
+// What the stream of a discovery sends again takes the place of what was there: nothing else moves.
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  for (const line of [...detail.fragment.querySelectorAll("li[id]")]) {
+    const there = document.getElementById(line.id);
+    if (!there) continue;
+    there.replaceWith(line);
+    htmx.process(line);
+  }
+});
