@@ -24,8 +24,8 @@ from benchmarks.results import Cell, Table
 from tests.support.fake_openai import Failings, LifelikeServer
 from tests.support.fake_openai.lifelike import LifelikeModel, meaning_of
 from twothirds.discovery.statistics import wilson
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports import Run
 from twothirds.sources import load_dataset

@@ -25,9 +25,9 @@ from benchmarks.cases import at_least_one
 from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
 from tests.support.fake_openai import Abilities, Failings, LifelikeServer
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import price_of
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.forecast import forecast_enrichment

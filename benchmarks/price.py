@@ -29,8 +29,8 @@ from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, Table
 from tests.support.fake_openai import LifelikeServer
 from twothirds.discovery import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings

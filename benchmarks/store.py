@@ -42,7 +42,7 @@ from benchmarks.results import Cell, Table, rounded
 from twothirds.flows.cli.store_check import check
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.progress import Display
+from twothirds.flows.events import SILENT, Events, Progressed
 from twothirds.models import Answer, Feature, Label, OracleIdentity, Verdict
 from twothirds.models.cached import CLAIMED_AT_ONCE, OpenRequest
 from twothirds.models.keys import QuestionKeys
@@ -357,14 +357,17 @@ def resume(database: Database, examples: int) -> Table:
     return Table(f"Resume, {database.name}", columns, rows, [note], missed)
 
 
-class KillAt(Display):
+class KillAt:
     """Kills the process when so many answers have come."""
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
 
-    def update(self, done: int, detail: str) -> None:  # noqa: ARG002 (examples are read long before they are answered)
-        if int(detail.split()[0].replace(",", "")) >= self._answers:  # "1,234 answers, …"
+    def __call__(self, event: object) -> None:
+        """The detail says it: examples are read long before they are answered."""
+        if (
+            isinstance(event, Progressed) and int(event.detail.split()[0].replace(",", "")) >= self._answers
+        ):  # "1,234 answers, …"
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -377,7 +380,7 @@ def paid_enrichment(dataset: Path, store: str, out: Path) -> EnrichSettings:
 def enrich(folder: Path, name: str, store: str, kill_at: int | None = None) -> dict[str, float]:
     settings = paid_enrichment(folder / "world.csv", store, folder / name)
     began, used = time.perf_counter(), time.process_time()
-    summary = enrich_with(settings, display=Display() if kill_at is None else KillAt(kill_at)).to_json()
+    summary = enrich_with(settings, events=SILENT if kill_at is None else Events(KillAt(kill_at))).to_json()
     return {
         "seconds": time.perf_counter() - began,
         "processor": time.process_time() - used,

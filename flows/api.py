@@ -27,8 +27,8 @@ from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
 from twothirds.flows.errors import UsageError
 from twothirds.flows.prefect_api.connection import starting_prefect
-from twothirds.flows.progress import display_for_python
 from twothirds.flows.settings import open_store, shows_settings
+from twothirds.flows.subscribers.notebook import events_for_python
 from twothirds.reports import Run
 from twothirds.reports.export import Marks
 from twothirds.reports.page import Page
@@ -65,11 +65,11 @@ def compare(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, An
     from twothirds.flows.compare.preparation import prepare_comparison
     from twothirds.flows.estimate import agreed_in_python
 
-    chosen, display = CompareSettings(dataset=dataset, **settings), display_for_python()
-    prepared = prepare_comparison(chosen, display)
+    chosen, events = CompareSettings(dataset=dataset, **settings), events_for_python()
+    prepared = prepare_comparison(chosen, events)
     prepared.check_oracles()
     budget = agreed_in_python(
-        lambda: forecast_comparison(prepared), budget=chosen.budget, oracles=chosen.oracles, yes=yes, display=display
+        lambda: forecast_comparison(prepared), budget=chosen.budget, oracles=chosen.oracles, yes=yes, events=events
     )
     run_flow(prepared.with_budget(budget))
     comparison: dict[str, Any] = json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))
@@ -85,18 +85,18 @@ def enrich(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any
     from twothirds.flows.enrich.forecast import forecast_enrichment
     from twothirds.flows.estimate import agreed_in_python
 
-    chosen, display = EnrichSettings(dataset=dataset, **settings), display_for_python()
+    chosen, events = EnrichSettings(dataset=dataset, **settings), events_for_python()
     with starting_prefect():
         check(chosen)
-        check_oracles(chosen, display)
+        check_oracles(chosen, events)
         budget = agreed_in_python(
-            lambda: forecast_enrichment(chosen, display),
+            lambda: forecast_enrichment(chosen, events),
             budget=chosen.budget,
             oracles=(chosen.oracle, chosen.cheap),
             yes=yes,
-            display=display,
+            events=events,
         )
-    return run_flow(chosen.with_budget(budget), display).to_json()
+    return run_flow(chosen.with_budget(budget), events).to_json()
 
 
 @shows_settings(RediscoverSettings)
@@ -110,16 +110,16 @@ def rediscover(dataset: Any, *, yes: bool = False, **settings: Any) -> pd.DataFr
     from twothirds.flows.enrich.rediscover import run_rediscover_flow
     from twothirds.flows.estimate import agreed_in_python
 
-    chosen, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
-    check_oracles(chosen, display)
+    chosen, events = RediscoverSettings(dataset=dataset, **settings), events_for_python()
+    check_oracles(chosen, events)
     budget = agreed_in_python(
-        lambda: forecast_rediscovery(chosen, display),
+        lambda: forecast_rediscovery(chosen, events),
         budget=chosen.budget,
         oracles=(chosen.oracle,),
         yes=yes,
-        display=display,
+        events=events,
     )
-    return pd.DataFrame(run_rediscover_flow(chosen.with_budget(budget), display).rows)
+    return pd.DataFrame(run_rediscover_flow(chosen.with_budget(budget), events).rows)
 
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:
@@ -133,19 +133,19 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Esti
     from twothirds.flows.discover.preparation import prepare
     from twothirds.flows.enrich.forecast import forecast_enrichment, forecast_rediscovery
 
-    display = display_for_python()
+    events = events_for_python()
     if command is report:
-        return runs.forecast_control(_run(subject), settings["target"], settings.get("dataset"), display)
+        return runs.forecast_control(_run(subject), settings["target"], settings.get("dataset"), events)
     if command is rationale:
-        return runs.forecast_reasons(_run(subject), runs.RationaleRequest(**settings), display)
+        return runs.forecast_reasons(_run(subject), runs.RationaleRequest(**settings), events)
     if command is discover:
-        return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), display))
+        return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), events))
     if command is enrich:
-        return forecast_enrichment(EnrichSettings(dataset=subject, **settings), display)
+        return forecast_enrichment(EnrichSettings(dataset=subject, **settings), events)
     if command is rediscover:
-        return forecast_rediscovery(RediscoverSettings(dataset=subject, **settings), display)
+        return forecast_rediscovery(RediscoverSettings(dataset=subject, **settings), events)
     if command is compare:
-        return forecast_comparison(prepare_comparison(CompareSettings(dataset=subject, **settings), display))
+        return forecast_comparison(prepare_comparison(CompareSettings(dataset=subject, **settings), events))
     name = getattr(command, "__name__", command)
     raise UsageError(
         f"{name!r} costs nothing by itself: estimate discover, enrich, rediscover, compare, report or rationale"
@@ -177,7 +177,7 @@ def report(
         by=by,
         against=_run(against) if against else None,
         plain=plain,
-        display=display_for_python(),
+        events=events_for_python(),
     )
 
 
@@ -200,7 +200,7 @@ def export(
         marks=Marks(only=only, without=without, with_=with_),
         dataset=dataset,
         out=Path(out) if out else None,
-        display=display_for_python(),
+        events=events_for_python(),
     )
 
 
@@ -232,7 +232,7 @@ def features(
         store=store,
         dataset=dataset,
     )
-    return runs.curate(_run(run), request, display_for_python()).data
+    return runs.curate(_run(run), request, events_for_python()).data
 
 
 def labels(
@@ -240,7 +240,7 @@ def labels(
 ) -> Any:
     """List or correct labels of a run, as the command line does: `labels(run, "set", "0007.png", "pointed hat", "no")`,
     `labels(run, "import", "doubtful.csv", by="Ann")`. `Run(path)` reads it again."""
-    return runs.correct_labels(_run(run), action, *words, by=by, dataset=dataset, display=display_for_python()).data
+    return runs.correct_labels(_run(run), action, *words, by=by, dataset=dataset, events=events_for_python()).data
 
 
 def attributes(
@@ -253,9 +253,9 @@ def attributes(
 ) -> Any:
     """Find features of a run that are values of one attribute, such as hair colours, and give each example one of them.
     Without `yes` or a `budget` it only says what would be asked and what that costs."""
-    display = display_for_python()
+    events = events_for_python()
     made = runs.attributes(
-        _run(run), confirmed=yes, budget=_text(budget), dataset=dataset, store=store, display=display
+        _run(run), confirm=lambda _: yes, budget=_text(budget), dataset=dataset, store=store, events=events
     )
     return made.data
 
@@ -273,7 +273,7 @@ def rationale(
     """Ask the oracle why it labels as it does where that is in doubt, once for each label, with a quote for texts.
     Without `yes` or a `budget` it only says what that costs, unless it is free."""
     request = runs.RationaleRequest(labels, limit, yes, _text(budget), store, dataset)
-    return runs.ask_why(_run(run), request, display_for_python()).data
+    return runs.ask_why(_run(run), request, events_for_python()).data
 
 
 def tree(run: Run | Path | str, *, tolerance: float = 0.1, support: int = 4) -> str:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from twothirds.discovery import Comparison, Kind, votes_to_ask
 from twothirds.discovery.statistics import Promise
 from twothirds.flows.errors import UsageError
+from twothirds.flows.events import Events
 from twothirds.flows.oracle_specs import may_cost
-from twothirds.flows.progress import Display
 from twothirds.models import (
     LABELS_AT_ONCE,
     MICRO,
@@ -213,19 +213,26 @@ _SUMS = (
 )
 
 
+Confirm = Callable[[Sequence[str]], bool]  # shows lines to whoever decides, and says whether to go on
+
+
+def nobody(_lines: Sequence[str]) -> bool:
+    return False
+
+
 def agreed_budget(
     expected: Callable[[], Estimate],
     *,
     budget: Decimal | None,
     oracles: Iterable[str | None],
     agree: Callable[[str], None],
-    display: Display,
+    events: Events,
 ) -> Decimal | None:
     """The budget of a run that is about to spend money: the one given, or the highest price estimated, once the user
     agrees to it. `agree` is given the bill, and raises UsageError where nobody does."""
     if budget is not None or not any(text and may_cost(text) for text in oracles):
         return budget
-    with display.waiting("working out the price"):
+    with events.waiting("working out the price"):
         price = expected()
     if not price.most_left:
         return None
@@ -240,16 +247,16 @@ def agreed_in_python(
     budget: Decimal | None,
     oracles: Iterable[str | None],
     yes: bool,
-    display: Display,
+    events: Events,
 ) -> Decimal | None:
     """Of a call from Python, where nobody is asked. Raises UsageError without `budget` and `yes`."""
 
     def agree(bill: str) -> None:
         if not yes:
             raise UsageError(f"{bill}: give budget=USD, or yes=True to spend that; nothing was asked yet")
-        display.say(bill)
+        events.say(bill)
 
-    return agreed_budget(expected, budget=budget, oracles=oracles, agree=agree, display=display)
+    return agreed_budget(expected, budget=budget, oracles=oracles, agree=agree, events=events)
 
 
 def _about_usd(amount: Money) -> str:

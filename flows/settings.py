@@ -24,8 +24,8 @@ from pydantic_core import PydanticCustomError
 from twothirds.discovery.statistics import Promise
 from twothirds.flows import APP
 from twothirds.flows.errors import UsageError
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import secret_in, with_brief
-from twothirds.flows.progress import SILENT, Display
 from twothirds.models import MICRO, Money, ServerAway, digest_of, in_usd
 from twothirds.sources import (
     Columns,
@@ -323,15 +323,13 @@ def default_store() -> str:
     return os.environ.get("TWOTHIRDS_STORE") or f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
 
 
-def open_store(url: str | None, display: Display = SILENT) -> Store:
-    """The store of the settings; `display` says what is waited for."""
+def open_store(url: str | None, events: Events = SILENT) -> Store:
+    """The store of the settings; `events` says what is waited for."""
     from twothirds.store import Store
 
-    store = Store.open(url or default_store(), say=display.say)
+    store = Store.open(url or default_store(), say=events.say)
     if store.is_incomplete:
-        display.say(
-            f"store {store.name} was in use when it was copied: its latest answers may be missing (store check)"
-        )
+        events.say(f"store {store.name} was in use when it was copied: its latest answers may be missing (store check)")
     return store
 
 
@@ -357,16 +355,16 @@ class OutFolder:
         """By which budgets and resuming know it, on every machine."""
         return self.remote.url if self.remote else str(self.path.resolve())
 
-    def deliver(self, display: Display, only: str = "*") -> None:
+    def deliver(self, events: Events, only: str = "*") -> None:
         """Upload what was written. Raises ServerAway: what was answered is kept, and running again uploads it."""
         if self.remote is None:
             return
         try:
-            with display.waiting(f"uploading to {self.remote.url}"):
+            with events.waiting(f"uploading to {self.remote.url}"):
                 self.remote.deliver(only)
         except Unreadable as problem:
             raise ServerAway(f"{self.remote.url} was not written: {problem}; run again, answers are kept") from None
-        display.say(f"uploaded to {self.remote.url}")
+        events.say(f"uploaded to {self.remote.url}")
 
 
 def local_folder(out: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from twothirds.models.oracle import Answer, Money, OracleUnavailable, Overcharge, in_usd
@@ -27,6 +27,7 @@ class RunLedger:
         self.store = store
         self.run_id = run_id
         self.scope = scope
+        self.budget = budget  # what is booked counts against it
         self.retry_unusable = retry_unusable
         self.paid_calls = 0
         self.cached_calls = 0
@@ -35,21 +36,15 @@ class RunLedger:
         self.halted = False
         self.overcharge: Overcharge | None = None  # the first reply above its bound: nothing more is sent
         self.outage: OracleUnavailable | None = None  # nothing was answered since
-        self._budget_now: Callable[[], Money | None] = lambda: budget
         self._counting = threading.Lock()
 
     def halt(self) -> None:
         """Send nothing more, from any thread: what is on its way is waited for, and `ask` raises Halted then."""
         self.halted = True
 
-    @property
-    def budget(self) -> Money | None:
-        """What is booked counts against it."""
-        return self._budget_now()
-
-    def follow(self, budget: Callable[[], Money | None]) -> None:
-        """Have the budget looked up before every request, in any thread: it may change while questions are asked."""
-        self._budget_now = budget
+    def set_budget(self, budget: Money | None) -> None:
+        """From the next request on, from any thread."""
+        self.budget = budget
 
     def counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:

@@ -92,9 +92,8 @@ class LiveView:
 
     def fold(self, events: Iterable[dict[str, Any]]) -> LiveView:
         for event in events:
-            handle = getattr(self, f"_on_{event['kind']}", None)
-            if handle is not None:
-                handle(event)
+            if (handle := HANDLERS.get(event["kind"])) is not None:
+                handle(self, event)
         return self
 
     def take_changes(self) -> tuple[list[Row], list[FoundLine]]:
@@ -109,6 +108,9 @@ class LiveView:
         self.doing = "It begins …"
 
     def _on_asking(self, event: dict[str, Any]) -> None:
+        if event["features"]:
+            self._label(event["features"])
+            return
         self.waits, self.together = "", len(event["questions"])
         self.doing = "Asking what tells examples apart …"
         self.asked = [
@@ -121,21 +123,21 @@ class LiveView:
             for asked in event["questions"][:QUESTIONS_SHOWN]
         ]
 
-    def _on_labelling(self, event: dict[str, Any]) -> None:
-        names = [name for name, _ in event["features"]]
+    def _label(self, features: list[list[str]]) -> None:
+        names = [name for name, _ in features]
         listed = plural(len(names), "feature") if len(names) > MANY else ", ".join(names)
         self.asked, self.doing, self.waits = [], f"Labelling examples with {listed} …", ""
 
-    def _on_rest(self, event: dict[str, Any]) -> None:
-        self.asked, self.usd = [], float(event["usd"])
-        self.doing = f"Labelling the other {event['examples']:,} examples: {event['answers']:,} answers so far …"
+    def _count(self, event: dict[str, Any]) -> None:
+        total = "" if event["total"] is None else f" of {event['total']:,}"
+        self.asked, self.doing = [], f"The questions are asked: {event['done']:,}{total} {event['unit']} …"
 
     def _on_answer(self, event: dict[str, Any]) -> None:
-        names = [*event.get("examples", []), *event.get("without", [])]
-        features = event["features"]
+        asked, features = event["question"], event["features"]
+        names = [*asked["examples"], *asked["without"]]
         shown = set(features[0][2]) if features else set[int]()
-        if event.get("question") == Kind.LEFT_RIGHT.value:
-            shown = set(range(len(event["examples"])))
+        if asked["question"] == Kind.LEFT_RIGHT.value:
+            shown = set(range(len(asked["examples"])))
         having = self._tiles(name for place, name in enumerate(names) if place in shown)
         lacking = self._tiles(name for place, name in enumerate(names) if place not in shown)
         words = "" if features else NOTHING.get(event["verdict"], event["verdict"])
@@ -152,7 +154,7 @@ class LiveView:
 
     def _on_feature(self, event: dict[str, Any]) -> None:
         row, having, lacking = self._named.get(event["name"], (None, (), ()))
-        note = f"added by {event['given']}" if event.get("given") else event["dropped"] or event["twin"]
+        note = f"added by {event['given']}" if event.get("given") else event["twin"]
         line = FoundLine(
             number=len(self.features),
             name=event["name"],
@@ -171,25 +173,30 @@ class LiveView:
             self.changed_rows.add(row.number)
 
     def _on_state(self, event: dict[str, Any]) -> None:
-        self.queries, self.counting, self.usd = event["queries"], event["counting"], float(event["usd"])
-        self.found.append(float(event["features"]))
-        self.alike.append(float(event["g"]))
+        figures = event["figures"]
+        if not figures:
+            self._count(event)
+            return
+        self.queries, self.counting, self.usd = event["done"], figures["counting"], float(event["usd"])
+        self.found.append(float(figures["features"]))
+        self.alike.append(float(figures["g"]))
         for row in self.rows[::-1]:
             if not row.question or row.alike is not None:
                 break
-            row.alike = float(event["g"])
+            row.alike = float(figures["g"])
             self.changed_rows.add(row.number)
 
     def _on_steered(self, event: dict[str, Any]) -> None:
         words = event["words"] + (f", rejected: {event['rejected']}" if event["rejected"] else "")
         self._add(Row(len(self.rows), (), (), words, event["by"], bad=bool(event["rejected"])))
-        for name in event["gone"]:
-            for place, line in enumerate(self.features):
-                if line.name == name and not line.gone:
-                    self.features[place] = replace(line, gone=True, note="vetoed")
-                    self.changed_features.add(place)
         if event["action"] == "budget":
             self.budget = float(event["usd"])
+
+    def _on_rejected(self, event: dict[str, Any]) -> None:
+        for place, line in enumerate(self.features):
+            if line.name == event["name"] and not line.gone:
+                self.features[place] = replace(line, gone=True, note="vetoed")
+                self.changed_features.add(place)
 
     def _on_waiting(self, event: dict[str, Any]) -> None:
         self.waits = f"It waits for {event['whom']}: {event['message']}" if event["whom"] else ""
@@ -206,10 +213,23 @@ class LiveView:
         return tuple(self.tile(name) for name in names)
 
 
+HANDLERS: dict[str, Callable[[LiveView, dict[str, Any]], None]] = {
+    "RunStarted": LiveView._on_begun,
+    "QuestionAsked": LiveView._on_asking,
+    "AnswerReceived": LiveView._on_answer,
+    "FeatureLabelled": LiveView._on_feature,
+    "FeatureRejected": LiveView._on_rejected,
+    "Progressed": LiveView._on_state,
+    "CommandApplied": LiveView._on_steered,
+    "Waiting": LiveView._on_waiting,
+    "RunEnded": LiveView._on_ended,
+}
+
+
 def events_of(summary: RunSummary, findings: Findings) -> Iterator[dict[str, Any]]:
     """What a finished run has done, as its events would say it."""
     yield {
-        "kind": "begun",
+        "kind": "RunStarted",
         "name": summary.dataset.name,
         "oracle": summary.oracle.kind,
         "queries": summary.queries,
@@ -220,11 +240,13 @@ def events_of(summary: RunSummary, findings: Findings) -> Iterator[dict[str, Any
     for number, asked in enumerate(findings.comparisons, start=1):
         named = [answer for answer in asked.by_feature if answer.feature is not None]
         yield {
-            "kind": "answer",
+            "kind": "AnswerReceived",
             "number": number,
-            "question": asked.kind.value,
-            "examples": list(asked.examples),
-            "without": list(asked.without),
+            "question": {
+                "question": asked.kind.value,
+                "examples": list(asked.examples),
+                "without": list(asked.without),
+            },
             "verdict": asked.verdict,
             "by": asked.by,
             "features": [[answer.feature, answer.definition, list(answer.shown)] for answer in named],
@@ -235,16 +257,15 @@ def events_of(summary: RunSummary, findings: Findings) -> Iterator[dict[str, Any
                 continue
             new.add(feature.name)
             yield {
-                "kind": "feature",
+                "kind": "FeatureLabelled",
                 "name": feature.name,
                 "definition": feature.definition,
                 "yes": feature.positives,
                 "no": feature.labelled - feature.positives,
                 "unknown": len(findings.ids) - feature.labelled,
-                "dropped": feature.look,
-                "twin": feature.twin,
+                "twin": feature.look or feature.twin,
             }
-        state = {"queries": number, "features": len(new), "counting": 0, "usd": float(summary.total_usd)}
         if number <= len(curve):
-            yield {"kind": "state", "g": curve[number - 1], **state}
-    yield {"kind": "ended", "reason": summary.stopped_because, "message": ""}
+            figures = {"features": len(new), "counting": 0, "g": curve[number - 1]}
+            yield {"kind": "Progressed", "done": number, "usd": float(summary.total_usd), "figures": figures}
+    yield {"kind": "RunEnded", "reason": summary.stopped_because, "message": ""}

@@ -29,8 +29,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from benchmarks.peers.job import MODEL, PRICE
 from tests.support.fake_openai import WidelyReadServer
 from twothirds.discovery import UNKNOWN, matches_with_truth
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.prices import parse_price, read_usage, settled
 from twothirds.sources import Dataset, Example, load_dataset

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from twothirds.flows import VERSION
-from twothirds.flows.cli.errors import explain, log_line, usage_error
+from twothirds.flows.cli.errors import explain, usage_error
 from twothirds.flows.cli.signals import Interruption
 from twothirds.flows.cli.terminal import PlainConsole, PlainHelp, print_traceback
 from twothirds.flows.errors import UsageError
+from twothirds.flows.subscribers.json_log import log_line
 
 if TYPE_CHECKING:
     from twothirds.flows.prefect_api.background import BackgroundServer

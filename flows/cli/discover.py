@@ -17,7 +17,7 @@ from twothirds.discovery import DIFFERENCE
 from twothirds.flows.cli.errors import status_of
 from twothirds.flows.cli.money import ask_on_terminal
 from twothirds.flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
-from twothirds.flows.cli.terminal import as_json, messages, results, terminal_display
+from twothirds.flows.cli.terminal import as_json, messages, results, terminal_events
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
@@ -39,7 +39,7 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
     with starting_prefect():
         from twothirds.flows.discover.preparation import prepare
 
-        prepared = prepare(settings, terminal_display(output.log))
+        prepared = prepare(settings, terminal_events(output.log))
         prepared.check_oracle()
         from twothirds.flows.discover.forecast import forecast_discovery
         from twothirds.flows.estimate import agreed_budget
@@ -48,8 +48,8 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
             lambda: forecast_discovery(prepared),
             budget=settings.budget,
             oracles=(settings.oracle, settings.labeller, settings.people, settings.cheap),
-            agree=ask_on_terminal(output.yes, prepared.display),
-            display=prepared.display,
+            agree=ask_on_terminal(output.yes, prepared.events),
+            events=prepared.events,
         )
     from twothirds.flows.discover.flow import run_flow
 
@@ -67,20 +67,20 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
         from twothirds.flows.enrich.checks import check, check_oracles
 
         folder, _ = check(settings)
-        display = terminal_display(output.log)
-        check_oracles(settings, display)
+        events = terminal_events(output.log)
+        check_oracles(settings, events)
         from twothirds.flows.enrich.flow import run_flow
         from twothirds.flows.enrich.forecast import forecast_enrichment
         from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
-            lambda: forecast_enrichment(settings, display),
+            lambda: forecast_enrichment(settings, events),
             budget=settings.budget,
             oracles=(settings.oracle, settings.cheap),
-            agree=ask_on_terminal(output.yes, display),
-            display=display,
+            agree=ask_on_terminal(output.yes, events),
+            events=events,
         )
-    summary = run_flow(settings.with_budget(budget), display)
+    summary = run_flow(settings.with_budget(budget), events)
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
     return status_of(summary.stopped_because)
 
@@ -90,20 +90,20 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
     with starting_prefect():
         from twothirds.flows.enrich.checks import check_oracles
 
-        display = terminal_display(output.log)
-        check_oracles(settings, display)
+        events = terminal_events(output.log)
+        check_oracles(settings, events)
         from twothirds.flows.enrich.forecast import forecast_rediscovery
         from twothirds.flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
         from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
-            lambda: forecast_rediscovery(settings, display),
+            lambda: forecast_rediscovery(settings, events),
             budget=settings.budget,
             oracles=(settings.oracle,),
-            agree=ask_on_terminal(output.yes, display),
-            display=display,
+            agree=ask_on_terminal(output.yes, events),
+            events=events,
         )
-    found = run_rediscover_flow(settings.with_budget(budget), display)
+    found = run_rediscover_flow(settings.with_budget(budget), events)
     rows = found.rows
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])
@@ -115,7 +115,7 @@ def compare(settings: CompareSettings, output: Paying) -> int:
     with starting_prefect():
         from twothirds.flows.compare.preparation import prepare_comparison
 
-        prepared = prepare_comparison(settings, terminal_display(output.log))
+        prepared = prepare_comparison(settings, terminal_events(output.log))
         prepared.check_oracles()
         from twothirds.flows.compare.forecast import forecast_comparison  # which imports Prefect
         from twothirds.flows.estimate import agreed_budget
@@ -124,8 +124,8 @@ def compare(settings: CompareSettings, output: Paying) -> int:
             lambda: forecast_comparison(prepared),
             budget=settings.budget,
             oracles=settings.oracles,
-            agree=ask_on_terminal(output.yes, prepared.display),
-            display=prepared.display,
+            agree=ask_on_terminal(output.yes, prepared.events),
+            events=prepared.events,
         )
     from twothirds.flows.compare.flow import run_flow
 

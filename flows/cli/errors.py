@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import json
-import sys
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from twothirds.flows.endings import BUDGET, ending_of, line_of
 from twothirds.flows.errors import UsageError
-from twothirds.flows.prefect_api.endings import BUDGET, clean, ending_of, line_of
 
 if TYPE_CHECKING:
     from cyclopts import CycloptsError
@@ -25,13 +22,6 @@ def explain(error: Exception) -> tuple[int, str]:
 def status_of(stopped_because: str) -> int:
     """Of a run that has come to its end, by the reason that its summary names."""
     return BUDGET.status if stopped_because == "budget" else 0
-
-
-def log_line(level: str, message: str, **more: Any) -> None:
-    """One JSON object on a line of stderr."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    line = {"time": now, "level": level, "message": clean(message), **more}
-    print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
 
 
 def usage_error(error: CycloptsError) -> UsageError:

@@ -25,12 +25,12 @@ from twothirds.flows.cli.options import (
     option,
     takes,
 )
-from twothirds.flows.cli.terminal import as_json, results, terminal_display
+from twothirds.flows.cli.terminal import as_json, confirm, results, terminal_events
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
 from twothirds.flows.errors import UsageError
-from twothirds.flows.progress import Display
+from twothirds.flows.events import Events
 from twothirds.models import in_usd
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
     from twothirds.flows.discover.forecast import forecast_discovery
     from twothirds.flows.discover.preparation import prepare
 
-    display = terminal_display()
-    prepared = prepare(settings, display)
-    with display.waiting("working out the price"):
+    events = terminal_events()
+    prepared = prepare(settings, events)
+    with events.waiting("working out the price"):
         expected = forecast_discovery(prepared)
     _print_estimate(expected, output)
 
@@ -60,7 +60,7 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     """Say what the labels will cost that a table lacks."""
     from twothirds.flows.enrich.forecast import forecast_enrichment
 
-    _print_estimate(forecast_enrichment(settings, terminal_display()), output)
+    _print_estimate(forecast_enrichment(settings, terminal_events()), output)
 
 
 @action(
@@ -73,7 +73,7 @@ def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
     """Say what proposing new features will cost."""
     from twothirds.flows.enrich.forecast import forecast_rediscovery
 
-    _print_estimate(forecast_rediscovery(settings, terminal_display()), output)
+    _print_estimate(forecast_rediscovery(settings, terminal_events()), output)
 
 
 @action(estimate, "estimate compare datasets/faces --oracles openai:gpt-4o-mini simulated", name="compare")
@@ -83,9 +83,9 @@ def estimate_compare(settings: CompareSettings, output: Output) -> None:
     from twothirds.flows.compare.forecast import forecast_comparison
     from twothirds.flows.compare.preparation import prepare_comparison
 
-    display = terminal_display()
-    prepared = prepare_comparison(settings, display)
-    with display.waiting("working out the price"):
+    events = terminal_events()
+    prepared = prepare_comparison(settings, events)
+    with events.waiting("working out the price"):
         expected = forecast_comparison(prepared)
     _print_estimate(expected, output)
 
@@ -103,7 +103,7 @@ def estimate_report(
     from twothirds.flows.runs import forecast_control
     from twothirds.reports import Run
 
-    _print_estimate(forecast_control(Run(Path(run)), target, dataset, terminal_display()), output)
+    _print_estimate(forecast_control(Run(Path(run)), target, dataset, terminal_events()), output)
 
 
 @action(estimate, "estimate rationale runs/faces --labels disputed", name="rationale")
@@ -122,7 +122,7 @@ def estimate_rationale(
     from twothirds.reports import Run
 
     request = RationaleRequest(labels, limit, store=store, dataset=dataset)
-    _print_estimate(forecast_reasons(Run(Path(run)), request, terminal_display()), output)
+    _print_estimate(forecast_reasons(Run(Path(run)), request, terminal_events()), output)
 
 
 def costs(
@@ -135,7 +135,7 @@ def costs(
     from twothirds.flows.settings import open_store
     from twothirds.store import StoreError
 
-    store, chosen = open_store(output.store, terminal_display()), Path(run).name if run else None
+    store, chosen = open_store(output.store, terminal_events()), Path(run).name if run else None
     found = store.costs.nights(chosen) if nights else []
     rows = [] if nights else store.costs.lines(chosen)
     if run and not found and not rows:
@@ -148,15 +148,15 @@ def costs(
         _print_costs(rows)
 
 
-def ask_on_terminal(yes: bool, display: Display) -> Callable[[str], None]:
+def ask_on_terminal(yes: bool, events: Events) -> Callable[[str], None]:
     """Agrees to a bill: `yes` does, or a person at a terminal. Raises UsageError where nobody does."""
 
     def agree(bill: str) -> None:
         if yes:
-            display.say(bill)
+            events.say(bill)
         elif not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(f"{bill}: give --budget USD, or --yes to spend that; nothing was asked yet")
-        elif not display.confirm([bill]):
+        elif not confirm([bill]):
             raise UsageError("nothing was asked or spent: give --budget USD for a limit of your own")
 
     return agree

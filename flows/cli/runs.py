@@ -21,7 +21,7 @@ from twothirds.flows.cli.options import (
     flag,
     option,
 )
-from twothirds.flows.cli.terminal import terminal_display
+from twothirds.flows.cli.terminal import confirm, terminal_events
 from twothirds.flows.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def report(
         by=by,
         against=_run_of(against) if against else None,
         plain=plain,
-        display=terminal_display(),
+        events=terminal_events(),
     )
     output.print(runs.describe(page), runs.page_lines(page))
 
@@ -93,7 +93,7 @@ def export(
         dataset=dataset,
         out=Path(out) if out else None,
         marks=Marks(only=only or (), without=without or (), with_=with_ or ()),
-        display=terminal_display(),
+        events=terminal_events(),
     )
     written = [str(path) for path in files]
     output.print(written, written)
@@ -127,8 +127,9 @@ def attributes(
 ) -> None:
     from twothirds.flows.runs import attributes as make_attributes
 
-    display = terminal_display()
-    result = make_attributes(_run_of(run), confirmed=yes, budget=budget, store=store, dataset=dataset, display=display)
+    shared: dict[str, Any] = {"budget": budget, "store": store, "dataset": dataset}
+    shared |= {"confirm": (lambda _: True) if yes else confirm}
+    result = make_attributes(_run_of(run), events=terminal_events(), **shared)
     output.print(result.data, result.lines)
 
 
@@ -157,7 +158,7 @@ def rationale(
     from twothirds.flows.runs import RationaleRequest, ask_why
 
     request = RationaleRequest(labels, limit, output.yes, budget, store, dataset)
-    result = ask_why(_run_of(run), request, terminal_display())
+    result = ask_why(_run_of(run), request, terminal_events(), confirm)
     output.print(result.data, result.lines)
 
 
@@ -288,7 +289,7 @@ def list_labels(run: RunFolder, /, *, output: Output = PLAIN) -> None:
 def _correct(run: str, *words: str, output: Output, **more: Any) -> None:
     from twothirds.flows.runs import correct_labels
 
-    result = correct_labels(_run_of(run), *words, display=terminal_display(), **more)
+    result = correct_labels(_run_of(run), *words, events=terminal_events(), **more)
     output.print(result.data, result.lines)
 
 
@@ -297,7 +298,7 @@ def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **mor
 
     shared: dict[str, Any] = {key: getattr(output, key) for key in ("budget", "store", "dataset")}
     request = CurationRequest(name, [*names], ask=not output.no_ask, confirmed=output.yes, **shared, **more)
-    result = curate(_run_of(run), request, terminal_display())
+    result = curate(_run_of(run), request, terminal_events(), confirm)
     output.print(result.data, result.lines)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from twothirds.flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
-from twothirds.flows.cli.terminal import terminal_display
+from twothirds.flows.cli.terminal import terminal_events
 from twothirds.flows.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def check(*, output: StoreOutput = STORE) -> int:
 
     try:
         with _existing(output.store) as opened:
-            found, name = check_store(opened, terminal_display()), opened.name
+            found, name = check_store(opened, terminal_events()), opened.name
             if opened.is_incomplete:  # the mark is left for the next one who looks
                 opened.close_as_found()
     except DamagedStore as damaged:
@@ -62,10 +62,10 @@ def prune(
 
     if not older > 0:
         raise UsageError(f"--older {older:g}: give a number of days above 0")
-    before, display = time.time() - older * DAY_SECONDS, terminal_display()
+    before, events = time.time() - older * DAY_SECONDS, terminal_events()
     with _existing(output.store) as opened, _archive(archive if yes else None) as keep:
         texts, size = 0, 0
-        with display.counting(None, "replies"):
+        with events.counting(None, "replies") as show:
             for page in opened.housekeeping.replies(before) if only != "runs" else ():
                 texts += len(page)
                 # Labels that came in one reply are stored together, with its text once.
@@ -73,7 +73,7 @@ def prune(
                 if yes and page:
                     keep([{"reply": reply._asdict()} for reply in page])
                     opened.housekeeping.remove_replies(page)
-                display.update(texts, f"{size / 1e6:,.1f} MB")
+                show(texts, f"{size / 1e6:,.1f} MB")
         runs = opened.housekeeping.idle_runs(before) if only != "replies" else []
         lines = [
             f"{texts:,} raw replies older than {older:g} days, {size / 1e6:,.1f} MB",
@@ -82,7 +82,7 @@ def prune(
         if yes:
             keep([{"run": run} for run in runs])
             opened.housekeeping.remove_runs([run["id"] for run in runs])
-            with display.waiting("giving the space back"):
+            with events.waiting("giving the space back"):
                 smaller = opened.housekeeping.give_back_space()
             lines.append("removed" if smaller else "removed; the file gets smaller by a prune while no run is writing")
         else:
@@ -200,6 +200,5 @@ def _existing(url: str | None) -> Store:
 def _percent(detail: str) -> Iterator[Callable[[int, int], None]]:
     """Shows how far a copy is, in percent of what is counted."""
 
-    display = terminal_display()
-    with display.counting(100, "%"):
-        yield lambda done, total: display.update(100 * done // max(total, 1), detail)
+    with terminal_events().counting(100, "%") as show:
+        yield lambda done, total: show(100 * done // max(total, 1), detail)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.events import SILENT, Events
 from twothirds.models import NO_QUESTION, Answer, in_usd, stored_key
 from twothirds.store import PROBE, Store, StoredRequest, identity_digest, text_key
 
@@ -47,7 +47,7 @@ class CheckResult:
                 self.problems.append(f"{count - MAX_PROBLEM_LINES:,} more: {kind}")
 
 
-def check(store: Store, display: Display = SILENT) -> CheckResult:
+def check(store: Store, events: Events = SILENT) -> CheckResult:
     """Read the whole store and change nothing in it."""
     found = CheckResult()
     if store.is_incomplete:
@@ -56,15 +56,15 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
             "file: it was copied from a store in use, or its -wal file was removed: the latest commits are missing "
             "unless that file is put beside it; if nothing is missing, go on with the file that `store backup` writes",
         )
-    with display.waiting("reading the file and adding up the books"):
+    with events.waiting("reading the file and adding up the books"):
         for line in store.check.problems():
             found.add("of the file or the books", line)
         found.sizes = store.housekeeping.sizes()
     total = store.requests.count()
-    with display.counting(total, "answers"):
+    with events.counting(total, "answers") as show:
         for page in store.check.answers():
             _check_page(store, page, found)
-            display.update(found.answers, f"{len(found.problems)} problems")
+            show(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
     if others := _open_to_others(store):
         found.notes.append(others)

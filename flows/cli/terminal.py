@@ -17,10 +17,12 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cyclopts.help import HelpPanel
     from rich.console import ConsoleOptions
 
-    from twothirds.flows.progress import Display
+    from twothirds.flows.events import Events
 
 
 def as_json(value: Any) -> str:
@@ -68,11 +70,24 @@ def results() -> Console:
     return PlainConsole(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
-def terminal_display(log: str = "text") -> Display:
-    """What shows on stderr how far a command is: the one place where a command gets its display."""
-    from twothirds.flows.cli.progress import JsonDisplay, TerminalDisplay
+def terminal_events(log: str = "text") -> Events:
+    """What shows on stderr how far a command is: the one place where a command gets its events."""
+    from twothirds.flows.events import Events
+    from twothirds.flows.subscribers.json_log import JsonLog
+    from twothirds.flows.subscribers.terminal import TerminalProgress
 
-    return JsonDisplay() if log == "json" else TerminalDisplay(messages())
+    return Events(JsonLog() if log == "json" else TerminalProgress(messages()))
+
+
+def confirm(lines: Sequence[str]) -> bool:
+    """Ask a person whether to go on; where nobody can be asked, the answer is no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    console = messages()
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    console.print("go on? [y/N] ", end="")
+    return input().strip().casefold() in ("y", "yes")
 
 
 class PlainHelp(PlainFormatter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ import numpy as np
 
 from twothirds.flows.compare.preparation import ComparedOracle, PreparedComparison
 from twothirds.flows.discover.findings import StopReason
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.remaining import LabelTask
-from twothirds.flows.progress import recorded_run, run_ledger
+from twothirds.flows.discover.run import run_discovery
+from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.models import (
     MICRO,
     Answer,
@@ -35,8 +34,6 @@ from twothirds.models import (
 )
 from twothirds.models.people import RecordedVotes
 from twothirds.reports.compare import Discovered, Named, Rater
-
-SHOW_SECONDS = 0.2  # between two counts of votes
 
 CompareTask = Callable[[Oracle, list[Compare]], Elicited]
 
@@ -77,7 +74,7 @@ class Asking:
             needed = features is None and asked.index == 0
             if not (needed or prepared.settings.own_discovery):
                 continue
-            prepared.display.say(f"{asked.name} discovers features")
+            prepared.events.say(f"{asked.name} discovers features")
             try:
                 outcome = self._discover(asked)
             except (AnswersPending, OracleUnavailable) as stopped:
@@ -108,7 +105,7 @@ class Asking:
             paid = recorded.ledger.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
         if warning := unlike(asked.oracle, prepared.examples).warning:
-            prepared.display.say(warning)
+            prepared.events.say(warning)
         return Rater(
             asked.name,
             asked.people,
@@ -132,26 +129,24 @@ class Asking:
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}"))
         scope, budget = prepared.scope(asked), prepared.settings.budget_micro
-        with recorded_run(
-            store,
-            run_id,
-            scope,
+        entry = RunEntry(
             flow="compare",
             name=prepared.folder.name,
+            scope=scope,
             dataset=prepared.dataset.name,
             oracle=asked.oracle,
             settings=prepared.settings,
+            budget=budget,
+            retry_unusable=prepared.settings.retry_unusable,
             job=prepared.job,
-            display=prepared.display,
-        ) as run:
-            ledger = run_ledger(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)
-            run.spending = ledger
-            yield CachedOracle(asked.oracle, ledger)
+        )
+        with run_context(store, run_id, entry, prepared.events) as context:
+            yield CachedOracle(asked.oracle, context.ledger)
             stopped, reason = self.stopped.get(asked.name), "done"
             if stopped is not None:
                 reason = str(StopReason.UNAVAILABLE if self._is_lost(asked) else StopReason.BUDGET)
-                run.message = str(stopped)
-            run.status = "waiting" if self.pending else reason
+                context.record.message = str(stopped)
+            context.record.status = "waiting" if self.pending else reason
 
     def _compared(self, oracle: Oracle, asked: ComparedOracle) -> tuple[Named, ...]:
         if not self.prepared.questions:
@@ -165,16 +160,13 @@ class Asking:
         rows = prepared.people_rows if asked.people else list(range(len(prepared.examples)))
         examples = [prepared.examples[row] for row in rows]
         polled = Polled(Votes.empty(features, len(prepared.examples), asked.votes))
-        total, shown_at = len(features) * len(rows) * asked.votes, time.monotonic()
+        total = len(features) * len(rows) * asked.votes
 
         def count(answer: Answer) -> None:
-            nonlocal shown_at
             polled.count(answer)
-            if time.monotonic() - shown_at > SHOW_SECONDS:
-                shown_at = time.monotonic()
-                prepared.display.update(polled.answers, asked.name)
+            show(polled.answers, asked.name)
 
-        with prepared.display.counting(total, "votes"):
+        with prepared.events.counting(total, "votes") as show:
             for part in batches_of(examples, len(features), asked.votes):
                 batch = LabelBatch(examples[part], features, asked.votes, every=True, wanted=False, on_answer=count)
                 votes = self.label(oracle, batch)

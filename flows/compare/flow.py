@@ -18,8 +18,8 @@ from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.findings import StopReason
 from twothirds.flows.discover.preparation import as_rows
 from twothirds.flows.discover.remaining import LabelTask
+from twothirds.flows.endings import BUDGET
 from twothirds.flows.oracle_specs import OracleSpec
-from twothirds.flows.prefect_api.endings import BUDGET
 from twothirds.flows.prefect_api.history import History
 from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
 from twothirds.flows.reviewing.suspension import suspend
@@ -44,14 +44,14 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
 
     def work(history: History) -> dict[str, Any]:
-        return _compare(prepare_comparison(settings, history.display), history)
+        return _compare(prepare_comparison(settings, history.events), history)
 
     return run_in_flow(work, settings)
 
 
 def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
-    prepared, name = replace(prepared, display=history.display), prepared.dataset.name
+    prepared, name = replace(prepared, events=history.events), prepared.dataset.name
     run_id, settings = history.run_id, prepared.settings.model_dump(mode="json")
     history.log(
         f"starts: {prepared.settings.dataset} with {', '.join(prepared.settings.oracles)}",
@@ -64,10 +64,10 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     except AnswersPending as pending:
         suspend(history, name, prepared.store, run_id, pending)
         raise
-    with prepared.display.waiting("writing the page"):
+    with prepared.events.waiting("writing the page"):
         page = write_comparison(comparison, prepared.folder, prepared.dataset, settings)
     if prepared.upload is not None:
-        prepared.upload.deliver(prepared.display)
+        prepared.upload.deliver(prepared.events)
     rows = summary_rows(comparison)
     verdict = verdict_of(comparison)
     link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
@@ -123,14 +123,14 @@ def run_comparison(
         versions={"Python": platform.python_version()} | {name: version(name) for name in VERSIONS},
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    with prepared.display.waiting("working out the statistics"):
+    with prepared.events.waiting("working out the statistics"):
         return compare_oracles(study)
 
 
 def run_flow(prepared: PreparedComparison) -> dict[str, Any]:
     """A comparison that is prepared already, as a flow run."""
     labels = [prepared.dataset.name, *sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})]
-    work, display = partial(_compare, prepared), prepared.display
+    work, events = partial(_compare, prepared), prepared.events
     with prepared.store:
-        result: dict[str, Any] = run_as_flow(compare_flow, prepared.settings, work, *labels, display=display)
+        result: dict[str, Any] = run_as_flow(compare_flow, prepared.settings, work, *labels, events=events)
     return result

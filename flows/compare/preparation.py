@@ -21,9 +21,9 @@ from twothirds.flows.discover.preparation import RUNS, Prepared
 from twothirds.flows.discover.profiles import Profile
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.errors import UsageError
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import OracleSpec, deciding
 from twothirds.flows.oracles import build_oracle, remarks_on
-from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import Environment, OutFolder, open_store
 from twothirds.models import Compare, Feature, Oracle, check_ahead, digest_of, rows_save
 from twothirds.models.people import RecordedVotes
@@ -55,7 +55,7 @@ class PreparedComparison:
     store: Store
     out: Path | None
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
-    display: Display = SILENT
+    events: Events = SILENT
     upload: OutFolder | None = None
 
     def with_budget(self, budget: Decimal | None) -> PreparedComparison:
@@ -179,7 +179,7 @@ class PreparedComparison:
         profile = Profile(  # the same for all oracles: people are among them
             queries=self.settings.queries, widest=NARROWEST, labels_after=None if rows_save(oracle) else 1
         )
-        return Prepared(settings, self.dataset, oracle, self.store, folder, self.display, job=self.job, profile=profile)
+        return Prepared(settings, self.dataset, oracle, self.store, folder, self.events, job=self.job, profile=profile)
 
     def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
@@ -198,15 +198,15 @@ class PreparedComparison:
         return found if (found != UNKNOWN).any() else None
 
 
-def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> PreparedComparison:
+def prepare_comparison(settings: CompareSettings, events: Events = SILENT) -> PreparedComparison:
     """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
-    with display.waiting(f"reading {settings.dataset}"):
+    with events.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset, settings.columns)
     for line in (*dataset.lines(), *remarks_on(settings.oracles, dataset)):
-        display.say(line)
+        events.say(line)
     if len(dataset.examples) < 3:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
-    store = open_store(settings.store, display)
+    store = open_store(settings.store, events)
     environment = Environment.read()
     budget = settings.budget_micro
     job = job_of(settings, dataset)
@@ -225,7 +225,7 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
         store=store,
         out=out.path if out else None,
         features=features,
-        display=display,
+        events=events,
         upload=out,
     )
     if out is not None:

@@ -24,6 +24,7 @@ from twothirds.models import (
     OracleLost,
 )
 from twothirds.reports.run import KNOWN
+from twothirds.studio.web import plural
 
 
 class StopReason(StrEnum):
@@ -61,6 +62,7 @@ class KnownFeature:
     by: str = ""
     after: int = 0
     dropped: str = ""
+    vetoed: bool = False
 
     question = KNOWN
     asked: ClassVar[tuple[int, ...]] = ()
@@ -87,6 +89,7 @@ class Finding:
     dropped: str = ""  # why it was not labelled in full: it was vetoed, or repeats another one; empty if it was
     checks: list[Answer] = field(default_factory=list)  # whether it means what another feature means
     repeats: bool = False  # it does, by words, labels and what the oracle says of the two
+    vetoed: bool = False
 
     by: ClassVar[str] = ""  # no person gave it
 
@@ -123,7 +126,7 @@ class Finding:
 
 @dataclass
 class Progress:
-    """What the loop knows after a round; the display and the artifacts read it."""
+    """What the loop knows after a round; who watches reads it."""
 
     queries: int = 0
     known_features: list[KnownFeature] = field(default_factory=list)
@@ -140,6 +143,14 @@ class Progress:
     stopped: StopReason | None = None
     message: str = ""  # of the error that stopped it, if one did
     notice: str = ""  # why it ended early without an error
+
+    def __str__(self) -> str:
+        waiting = f" and {self.waiting} to label" if self.waiting else ""
+        repeated = f", {self.repeated} named again" if self.repeated else ""
+        return (
+            f"{plural(len(self.findings), 'feature')}{waiting}, {self.interesting_distinct} interesting and "
+            f"distinct{repeated}, g {self.g:.3f}, unresolved {self.unresolved:.1%}"
+        )
 
     def stop(self, error: OracleError | None) -> None:
         """No budget and no oracle end the discovery; answers that are pending end only this attempt, and are raised."""

@@ -17,9 +17,9 @@ from twothirds.flows.discover.profiles import CROWD, Profile, usual_profile
 from twothirds.flows.discover.settings import DECIDING, DiscoverSettings
 from twothirds.flows.discover.target import DiscoveryTarget, read_target
 from twothirds.flows.errors import UsageError
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
 from twothirds.flows.oracles import build_oracle, remarks_on
-from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import Environment, OutFolder, open_store
 from twothirds.models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
 from twothirds.models.people import MixedCrowd, RecordedVotes
@@ -38,7 +38,7 @@ class Prepared:
     oracle: Oracle
     store: Store
     out: Path | None = None
-    display: Display = SILENT
+    events: Events = SILENT
     target: DiscoveryTarget | None = None
     upload: OutFolder | None = None
     cheap: Oracle | None = None  # labels first what is not compared
@@ -179,9 +179,9 @@ def as_rows(questions: Sequence[Compare], examples: Sequence[Example]) -> list[C
     return [Comparison(question.kind, places(question.examples), places(question.without)) for question in questions]
 
 
-def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str = "") -> Prepared:
+def prepare(settings: DiscoverSettings, events: Events = SILENT, purpose: str = "") -> Prepared:
     """Raises errors of the input before a server is started. Sends nothing: the oracle is not connected yet."""
-    settings, dataset, store, oracle = _read(settings, display, purpose)
+    settings, dataset, store, oracle = _read(settings, events, purpose)
     out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
     target, probes = read_target(settings, dataset), purpose or settings.purpose(dataset)
@@ -191,32 +191,32 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
         oracle=oracle,
         store=store,
         out=out.path if out else None,
-        display=display,
+        events=events,
         target=target,
         upload=out,
         cheap=_build(settings.cheap, settings, dataset, store, probes) if settings.cheap is not None else None,
         # labels that are asked again for a change (they have a purpose) need nothing that was given
-        known=() if purpose else _known(settings, dataset, target, display),
+        known=() if purpose else _known(settings, dataset, target, events),
         profile=settings.profile(oracle, dataset.examples),
     )
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
     strategy = prepared.make_strategy()
     if isinstance(strategy, Listed):
-        display.say(f"{len(strategy):,} recorded comparisons are about these examples: they are asked in their order")
+        events.say(f"{len(strategy):,} recorded comparisons are about these examples: they are asked in their order")
     return prepared
 
 
 def _known(
-    settings: DiscoverSettings, dataset: Dataset, target: DiscoveryTarget | None, display: Display
+    settings: DiscoverSettings, dataset: Dataset, target: DiscoveryTarget | None, events: Events
 ) -> tuple[KnownFeatureInput, ...]:
     """The features to start with. Raises UsageError or RunError."""
     if settings.known is None:
         return ()
-    with display.waiting(f"reading {settings.known[:MAX_KNOWN_CHARS]}"):
+    with events.waiting(f"reading {settings.known[:MAX_KNOWN_CHARS]}"):
         features, remarks = read_known(settings.known, dataset)
     for line in remarks:
-        display.say(line)
+        events.say(line)
     column = f"column {target.column}" if target else ""
     for known in features:
         if column and known.source.partition(", ")[0] == column:
@@ -225,14 +225,14 @@ def _known(
 
 
 def _read(
-    settings: DiscoverSettings, display: Display, purpose: str = ""
+    settings: DiscoverSettings, events: Events, purpose: str = ""
 ) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
-    with display.waiting(f"reading {settings.dataset}"):
+    with events.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset, settings.columns)
     asked = [settings.oracle, settings.labeller or "", settings.cheap or ""]
     for line in (*dataset.lines(), *remarks_on(asked, dataset)):
-        display.say(line)
-    store = open_store(settings.store, display)
+        events.say(line)
+    store = open_store(settings.store, events)
     n = len(dataset.examples)
     oracle = build_crowd(settings, dataset, store, purpose or settings.resolved(n).purpose(dataset))
     return settings.resolved(n, rows_save=rows_save(oracle)), dataset, store, oracle

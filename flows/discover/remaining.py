@@ -16,7 +16,6 @@ from twothirds.discovery import UNKNOWN
 from twothirds.flows.discover.findings import Progress
 from twothirds.flows.discover.preparation import Prepared
 from twothirds.flows.predicting import AskingStopped, CellLabels, Prediction, PredictionTerms, Put, predict_labels
-from twothirds.flows.progress import Display
 from twothirds.flows.settings import Environment
 from twothirds.models import Answer, Feature, LabelBatch, Oracle, OracleUnavailable, Votes, batches_of
 from twothirds.sources import Example
@@ -45,10 +44,10 @@ def label_remaining(
     if not features:
         return None
     votes = Votes.empty(features, len(remaining), count)
-    with prepared.display.counting(len(remaining), "other examples labelled"):
+    with prepared.events.counting(len(remaining), "other examples labelled") as show:
         for rows in batches_of(remaining, len(features), count, least=oracle.width):
             examples = remaining[rows]
-            heard = _counting(prepared.display, rows.start, len(examples), len(features), on_answer)
+            heard = _counting(show, rows.start, len(examples), len(features), on_answer)
             part = label(oracle, LabelBatch(examples, features, count, on_answer=heard))
             votes.add(part, range(rows.start, rows.start + len(examples)))
             progress.stop(part.stopped)
@@ -58,7 +57,7 @@ def label_remaining(
 
 
 def _counting(
-    display: Display, first: int, examples: int, features: int, on_answer: Callable[[Answer], None]
+    show: Callable[[int, str], None], first: int, examples: int, features: int, on_answer: Callable[[Answer], None]
 ) -> Callable[[Answer], None]:
     """Shows how far one task is."""
     answers = itertools.count(1)
@@ -67,7 +66,7 @@ def _counting(
         on_answer(answer)
         rows, more = divmod(next(answers), features)
         if not more:
-            display.update(first + min(rows, examples), f"{features} features each")
+            show(first + min(rows, examples), f"{features} features each")
 
     return count
 
@@ -112,7 +111,7 @@ def predict_remaining(
     number = prepared.store.runs.sampling_number(prepared.scope)
     terms = PredictionTerms(settings, number, Environment.read().cache / "embeddings")
     try:
-        with prepared.display.waiting("predicting labels, or asking where that is not certified"):
+        with prepared.events.waiting("predicting labels, or asking where that is not certified"):
             made = predict_labels(asking, cheap, terms, known=known)
         _take_known(prepared, places, asking, made)
     except (AskingStopped, OracleUnavailable) as stopped:

@@ -1,12 +1,13 @@
-"""Puts to the oracle whether two features mean the same, where words and labels leave that in doubt."""
+"""Which new features mean what a known one means: the oracle is asked where words and labels leave that in doubt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from twothirds.discovery import Described, Pair
-from twothirds.models import Answer, Elicited, Feature, OracleError, OracleUnavailable, Same, Verdict
+from twothirds.discovery import Closeness, Described, Duplicates, Labels, Pair, find_twin
+from twothirds.flows.discover.findings import EarlierTwin, Finding, KnownFeature
+from twothirds.models import Answer, Elicited, Feature, OracleError, OracleUnavailable, Same, Verdict, Votes
 
 
 @dataclass
@@ -28,6 +29,42 @@ class SameQuestions:
             self.stopped = None if isinstance(elicited.stopped, OracleUnavailable) else elicited.stopped
             return []
         return [_said(answer) for answer in elicited.answers]
+
+
+class DuplicateCheck:
+    """What the loop asks of new features; without `same` nobody is asked, and none repeats another."""
+
+    def __init__(self, same: SameQuestions | None = None, closeness: Closeness | None = None) -> None:
+        self._same, self._closeness = same, closeness
+        self._duplicates = Duplicates(same, closeness) if same else None
+        self._labelled: list[tuple[Described, Labels]] = []  # what new features may repeat
+
+    def remember(self, known: KnownFeature | Finding) -> None:
+        self._labelled.append((_described(known.feature), known.labels))
+
+    def among(self, votes: Votes, contradictions: tuple[int, int]) -> tuple[dict[int, Described], OracleError | None]:
+        """By place the features that repeat another one, and the error that ended it, if one did."""
+        if self._duplicates is None or self._same is None:
+            return {}, None
+        new = [(_described(feature), labels) for feature, labels in zip(votes.features, votes.labels, strict=True)]
+        return self._duplicates.among(new, self._labelled, contradictions), self._same.stopped
+
+    def checks_of(self, feature: Feature) -> list[Answer]:
+        """What was asked about it; once."""
+        return self._same.answers.pop(feature, []) if self._same else []
+
+    def twin(self, feature: Feature, labels: Labels, known: Sequence[KnownFeature | Finding]) -> EarlierTwin | None:
+        """The known feature that selects the same examples, or all others, unless it was denied to be the same."""
+        names, others = [other.feature.name for other in known], [other.labels for other in known]
+        if (twin := find_twin(feature.name, labels, names, others, self._closeness)) is None:
+            return None
+        other = known[twin.other].feature
+        denied = self._duplicates and self._duplicates.denied(_described(feature), _described(other))
+        return None if twin.kind == "same" and denied else EarlierTwin(twin.kind, other.name)
+
+
+def _described(feature: Feature) -> Described:
+    return Described(feature.name, feature.definition)
 
 
 def _feature(described: Described) -> Feature:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracles import build_oracle
-from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import Environment, open_store
 from twothirds.models import (
     CachedOracle,
@@ -77,8 +77,8 @@ class Resources:
     The process that enriches has one for as long as its run. Every other process of a cluster has one until it ends
     (`_OF_THIS_WORKER`), so that it loads a model once, however many batches of however many runs it labels."""
 
-    def __init__(self, display: Display = SILENT) -> None:
-        self._display = display
+    def __init__(self, events: Events = SILENT) -> None:
+        self._display = events
         self._opening = threading.RLock()  # threads that come together must not load a model each
         self._opened: dict[str, tuple[Oracle, Store]] = {}
         self._recorded: dict[tuple[str, str], CachedOracle] = {}  # by run and oracle
@@ -216,10 +216,10 @@ def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: 
 
 
 def open_oracle(
-    settings: EnrichSettings | RediscoverSettings, purpose: str, display: Display = SILENT
+    settings: EnrichSettings | RediscoverSettings, purpose: str, events: Events = SILENT
 ) -> tuple[Oracle, Store]:
     """The oracle of a data set that grows, and the store. Probes are counted by `purpose`."""
-    store = open_store(settings.store, display)
+    store = open_store(settings.store, events)
     described = _described(settings.dataset, settings.oracle)
     oracle = build_oracle(
         settings.briefed(settings.oracle),

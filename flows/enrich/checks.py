@@ -9,8 +9,8 @@ from pathlib import Path
 from twothirds.flows.discover.known import read_features, with_run_exemplars
 from twothirds.flows.enrich.batches import open_oracle
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings, default_folder
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import OracleSpec, check_exemplars
-from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import local_folder
 from twothirds.models import Feature, check_ahead
 from twothirds.reports.run import check_writable
@@ -44,12 +44,12 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     return folder, features
 
 
-def check_oracles(settings: EnrichSettings | RediscoverSettings, display: Display = SILENT) -> None:
+def check_oracles(settings: EnrichSettings | RediscoverSettings, events: Events = SILENT) -> None:
     """Raises OracleError where an oracle can tell at once, by one example of the data set, that it will not answer."""
-    with display.waiting(f"reading {settings.dataset}"):
+    with events.waiting(f"reading {settings.dataset}"):
         rows = islice(iter_examples(settings.dataset, settings.columns), LOOKED_AT)
         first = next((found for found in rows if isinstance(found, Example)), None)
     for oracle in filter(None, (settings.oracle, getattr(settings, "cheap", None))):
-        asked, store = open_oracle(settings.model_copy(update={"oracle": oracle}), "", display)
+        asked, store = open_oracle(settings.model_copy(update={"oracle": oracle}), "", events)
         with closing(store):
             check_ahead(asked, [first] if first else [])

@@ -18,6 +18,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.endings import BUDGET
 from twothirds.flows.enrich.batches import BatchLost, Labeller, Resources, Submit
 from twothirds.flows.enrich.checks import LOOKED_AT, check, folder_of
 from twothirds.flows.enrich.predict import Predictor
@@ -26,12 +27,12 @@ from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, summarise
 from twothirds.flows.enrich.update import Changes, Enrichment
 from twothirds.flows.enrich.values import ValueTable
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from twothirds.flows.prefect_api.endings import BUDGET
 from twothirds.flows.prefect_api.history import History
 from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from twothirds.flows.progress import SILENT, UNUSABLE, Display, recorded_run, resumed_runs, retry_time, was_unusable
 from twothirds.flows.reviewing.suspension import suspend
+from twothirds.flows.run_context import UNUSABLE, RunEntry, resumed_runs, retry_time, run_context, was_unusable
 from twothirds.flows.runs import attributes_of, corrected_cells
 from twothirds.flows.settings import Environment, OutFolder, local_folder
 from twothirds.models import (
@@ -107,18 +108,18 @@ TICK_SECONDS = 0.5
 
 
 @contextmanager
-def showing_progress(work: Enrichment, total: int | None, display: Display) -> Iterator[None]:
+def showing_progress(work: Enrichment, total: int | None, events: Events) -> Iterator[None]:
     """A batch may take minutes, and the thread that waits for it says nothing: another one looks."""
     over = threading.Event()
 
     def tick() -> None:
         while not over.wait(TICK_SECONDS):
             answers, cost = work.answered
-            display.update(work.looked_at, f"{answers:,} answers, {in_usd(cost)}")
+            show(work.looked_at, f"{answers:,} answers, {in_usd(cost)}")
 
     # Its log lines find Prefect's server by the context.
     thread = threading.Thread(target=copy_context().run, args=(tick,), name="progress", daemon=True)
-    with display.counting(total, "examples looked at"):
+    with events.counting(total, "examples looked at") as show:
         thread.start()
         try:
             yield
@@ -151,7 +152,7 @@ def _enrich(settings: EnrichSettings, history: History, resources: Resources | N
             run_id=history.run_id,
             submit=submit,
             connect=probe,
-            display=history.display,
+            events=history.events,
             on_pending=partial(suspend, history, name),
             resources=resources,
         )
@@ -174,7 +175,7 @@ def enrich_with(
     run_id: str | None = None,
     submit: Submit | None = None,
     connect: Callable[[Oracle], None] = connect,
-    display: Display = SILENT,
+    events: Events = SILENT,
     on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
     resources: Resources | None = None,
 ) -> EnrichSummary:
@@ -185,7 +186,7 @@ def enrich_with(
     with (
         locked(folder, "enrichment", TableBusy),
         nullcontext(submit) if submit else local_submit(settings.workers) as how,
-        closing(resources or Resources(display)) as resources,
+        closing(resources or Resources(events)) as resources,
     ):
         if settings.out:  # under the lock, which other runs on this machine respect
             out = OutFolder.of(settings.out, SUMMARY, growing=GROWING)
@@ -199,12 +200,12 @@ def enrich_with(
             run_id=run_id or str(uuid4()),
             submit=how,
             resources=resources,
-            display=display,
+            events=events,
             place=out.place,
             contract=contract,
         )
         summary, changes = job.run()
-        out.deliver(display)
+        out.deliver(events)
         if isinstance(changes.stopped, AnswersPending):
             on_pending(resources.oracle_and_store(settings)[1], changes.run_id, changes.stopped)
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
@@ -232,7 +233,7 @@ class _Job:
     run_id: str
     submit: Submit
     resources: Resources
-    display: Display
+    events: Events
     place: str  # by which budgets know the table
     contract: Contract
 
@@ -250,18 +251,17 @@ class _Job:
         run_id = f"{self.run_id}-{table.table_schema.version}"
         scopes = self._scopes(table.table_schema)
         scope = scopes[0]
-        with recorded_run(
-            store,
-            run_id,
-            scope,
+        entry = RunEntry(
             flow="enrich",
             name=self.folder.name,
+            scope=scope,
             dataset=name_of(settings.dataset),
             oracle=oracle,
             settings=settings,
             job=settings.job,
-            display=self.display,
-        ) as run:
+        )
+        with run_context(store, run_id, entry, self.events) as context:
+            run, events = context.record, context.events
             retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
             labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)
             embeddings, predictor = Environment.read().cache / "embeddings", None
@@ -287,16 +287,16 @@ class _Job:
             changes.tried_again = was_unusable(store, run_id, scopes)
             changes.cost = take_over_probe(oracle, store, run_id)
             listed = find_rows(settings.dataset, settings.columns)
-            self.display.log(*self._plan(oracle, listed, len(table)))
+            events.log(*self._plan(oracle, listed, len(table)))
             if left := settings.budget_left(store):
-                self.display.say(left)
-            with showing_progress(work, listed.total, self.display):  # a text table says how many only when read
+                events.say(left)
+            with showing_progress(work, listed.total, events):  # a text table says how many only when read
                 work.run(settings.dataset, settings.columns)
             values = ValueTable.read(self.folder).grown(table, attributes_of(settings.features))
             if changes.complete:
                 values.fill()
             for line in changes.remarks:
-                self.display.say(line)
+                events.say(line)
             if not isinstance(changes.failure, StoreError):
                 changes.use_totals(store.costs.totals(run_id))
             seconds = round(time.monotonic() - started, 1)
@@ -346,14 +346,14 @@ def table_folder(out: str, *, writable: bool = True) -> OutFolder:
         return OutFolder.of(out, SUMMARY, writable=writable, growing=GROWING)
 
 
-def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:
+def run_flow(settings: EnrichSettings, events: Events = SILENT) -> EnrichSummary:
     """An enrichment as a flow run. A local model is loaded, and looks at the first pictures, while Prefect starts,
     unless there may be nothing new."""
     name = name_of(settings.dataset)
-    with closing(Resources(display)) as resources:
+    with closing(Resources(events)) as resources:
         here = is_local(settings.oracle) and settings.runner == "threads"  # else the processes of a cluster load it
         if here and not table_version(folder_of(settings)):
             threading.Thread(target=resources.load_ahead, args=(settings,), name="load", daemon=True).start()
         work = partial(_enrich, settings, resources=resources)
-        summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, name, display=display)
+        summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, name, events=events)
         return summary

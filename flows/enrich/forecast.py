@@ -32,7 +32,7 @@ from twothirds.flows.estimate import (
     is_known,
     unanswered_by,
 )
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.settings import OutFolder
 from twothirds.models import Feature, LabelBatch, Oracle
 from twothirds.reports.run import RunError
@@ -61,18 +61,18 @@ class Pool:
         return LabelPlan(votes, chances).of_pool(self.sample, self.features, times, shares)
 
 
-def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> Estimate:
+def forecast_enrichment(settings: EnrichSettings, events: Events = SILENT) -> Estimate:
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
-    oracle, store = open_oracle(settings, "", display)
+    oracle, store = open_oracle(settings, "", events)
     out = table_folder(settings.out, writable=False) if settings.out else OutFolder(folder)
     table = read_table(folder)
     # Whether another oracle than before is asked is left to the run: it may have to be probed to know it.
     same = settings.model_copy(update={"votes": table.table_schema.votes}) if table.table_schema.columns else settings
     table.define(next_table_schema(table.table_schema, features, table.table_schema.oracle, same))
-    labeller = Labeller(settings, "", "", Resources(display))
+    labeller = Labeller(settings, "", "", Resources(events))
     work = Enrichment(table, features, labeller, _ask_nothing, backfill=settings.backfill, in_flight=1)
-    with display.waiting(f"reading {settings.dataset} and working out the price"):
+    with events.waiting(f"reading {settings.dataset} and working out the price"):
         pools = _pools(work, settings)
         total, words = Estimate(), list[str]()
         for pool in pools:
@@ -80,7 +80,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
             total += _of_pool(pool, settings.votes, oracle, store, shares)
             words += [shares.words(settings.agree)] if shares and settings.agree is not None else []
             if settings.cheap is not None and shares is not None and shares.saves:
-                cheap, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", display)
+                cheap, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", events)
                 total += _of_pool(pool, 1, cheap, store)
                 words.append(f"{settings.cheap.partition('?')[0]} labels everything first")
     known = is_known(oracle)
@@ -150,9 +150,9 @@ def _left_before(folder: Path, settings: EnrichSettings, features: Sequence[Feat
     )
 
 
-def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> Estimate:
-    oracle, _ = open_oracle(settings, "", display)
-    with display.waiting(f"reading {settings.dataset} and working out the price"):
+def forecast_rediscovery(settings: RediscoverSettings, events: Events = SILENT) -> Estimate:
+    oracle, _ = open_oracle(settings, "", events)
+    with events.waiting(f"reading {settings.dataset} and working out the price"):
         table = read_table(table_folder(settings.table, writable=False).path)
         examples, _ = sample_of(settings, table, oracle)
         limits = limits_of(settings, oracle)

@@ -15,17 +15,18 @@ from prefect.client.schemas.objects import State
 from twothirds.discovery import Labels, find_twin
 from twothirds.discovery.strategies import adaptive_triple
 from twothirds.flows.discover.findings import Finding, StopReason
-from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.flows.discover.loop import Asker, Limits, Loop
 from twothirds.flows.discover.settings import SUBSET, WORKING_SET
+from twothirds.flows.endings import BUDGET
 from twothirds.flows.enrich.batches import open_oracle
 from twothirds.flows.enrich.flow import table_folder
 from twothirds.flows.enrich.settings import RediscoverSettings
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import deciding
-from twothirds.flows.prefect_api.endings import BUDGET
 from twothirds.flows.prefect_api.history import History
 from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
-from twothirds.flows.progress import SILENT, Display, recorded_run, run_ledger
 from twothirds.flows.reviewing.suspension import suspend
+from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.models import (
     AnswersPending,
     CachedOracle,
@@ -71,7 +72,7 @@ def _rediscover(settings: RediscoverSettings, history: History) -> Rediscovered:
         compare=history.task(elicit),
         label=history.task(label),
         connect=history.connect,
-        display=history.display,
+        events=history.events,
         on_pending=partial(suspend, history, name),
     )
     history.tell(publish, artifact_key("proposals", name), found.rows, f"Proposed features of {name}")
@@ -87,48 +88,52 @@ def rediscover_with(
     compare: Any = collect_answers,
     label: Any = collect_votes,
     connect: Callable[[Oracle], None] = connect,
-    display: Display = SILENT,
+    events: Events = SILENT,
     on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
 ) -> Rediscovered:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
     out = table_folder(settings.table)
     folder = out.path
     table = read_table(folder)
-    brief = deciding(settings.briefed(settings.oracle))
-    purpose = digest_of(["rediscover", out.place, brief, table.table_schema.version])
-    oracle, store = open_oracle(settings, purpose, display)
+    asked = deciding(settings.briefed(settings.oracle))
+    purpose = digest_of(["rediscover", out.place, asked, table.table_schema.version])
+    oracle, store = open_oracle(settings, purpose, events)
     examples, known = sample_of(settings, table, oracle)
     connect(oracle)
     scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.table_schema.version])
-    name = name_of(settings.dataset)
-    record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
-    with record(dataset=name, oracle=oracle, settings=settings, display=display) as run:
-        ledger = run_ledger(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
-        run.spending = ledger
-        asked = CachedOracle(oracle, ledger)
+    entry = RunEntry(
+        flow="rediscover",
+        name=folder.name,
+        scope=scope,
+        dataset=name_of(settings.dataset),
+        oracle=oracle,
+        settings=settings,
+        budget=settings.budget_micro,
+        retry_unusable=settings.retry_unusable,
+    )
+    with run_context(store, run_id or str(uuid4()), entry, events) as context:
+        cached = CachedOracle(oracle, context.ledger)
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.table_schema.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
-        loop = Loop(
-            strategy,
-            examples,
-            limits_of(settings, oracle),
-            partial(compare, asked),
-            lambda features: label(asked, LabelBatch(examples, features, settings.votes)),
+        asker = Asker(
+            partial(compare, cached),
+            lambda features: label(cached, LabelBatch(examples, features, settings.votes)),
+            cost=lambda: context.ledger.cost,
         )
-        with display.counting(settings.queries, "queries"):
-            try:
-                progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))
-            except AnswersPending as pending:
-                on_pending(store, run_id, pending)
-                raise
-        run.status, run.message = f"stopped: {progress.stopped}", progress.message
+        loop = Loop(strategy, examples, limits_of(settings, oracle), asker, events=context.events)
+        try:
+            progress = loop.run()
+        except AnswersPending as pending:
+            on_pending(store, context.run_id, pending)
+            raise
+        context.end(f"stopped: {progress.stopped}", progress.message)
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
-        display.say(progress.message)
-    display.say(f"{progress.queries} questions, {in_usd(ledger.cost)}")
+        events.say(progress.message)
+    events.say(f"{progress.queries} questions, {in_usd(context.ledger.cost)}")
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
-    out.deliver(display, PROPOSALS)
+    out.deliver(events, PROPOSALS)
     progress.raise_if_lost(folder / PROPOSALS)
     return Rediscovered(rows, str(progress.stopped), progress.message)
 
@@ -191,8 +196,8 @@ def _write(file: Any, rows: list[dict[str, Any]]) -> None:
     writer.writerows({key: defuse(value) for key, value in row.items()} for row in rows)
 
 
-def run_rediscover_flow(settings: RediscoverSettings, display: Display = SILENT) -> Rediscovered:
+def run_rediscover_flow(settings: RediscoverSettings, events: Events = SILENT) -> Rediscovered:
     """A rediscovery as a flow run."""
     work, name = partial(_rediscover, settings), name_of(settings.dataset)
-    found: Rediscovered = run_as_flow(rediscover_flow, settings, work, name, display=display)
+    found: Rediscovered = run_as_flow(rediscover_flow, settings, work, name, events=events)
     return found

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 from pydantic import SecretStr
 
+from twothirds.flows.errors import ServerError
 from twothirds.flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
 from twothirds.flows.prefect_api.servers import (
     PROGRAM,
     START_SECONDS,
     STOP_SECONDS,
     LocalServer,
-    ServerError,
     Terms,
     answers,
     bound,

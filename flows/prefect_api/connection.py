@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
+from twothirds.flows.errors import ServerError
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.prefect_api.background import BackgroundServer, start_in_background
 from twothirds.flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
-from twothirds.flows.prefect_api.servers import BUSY_SECONDS, LocalServer, ServerError, answers, kept_server
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.prefect_api.servers import BUSY_SECONDS, LocalServer, answers, kept_server
 
 STARTING = "starting Prefect"
 RETRIES, REQUEST_SECONDS = 3, 10.0  # a server on this machine counts as lost after 14 s if dead, 54 s if it hangs
@@ -37,7 +38,7 @@ def starting_prefect() -> Iterator[None]:
 
 
 @contextmanager
-def prefect_api(display: Display = SILENT) -> Iterator[None]:
+def prefect_api(events: Events = SILENT) -> Iterator[None]:
     """Have a Prefect API that answers, for as long as the caller needs it."""
     os.environ.update(prefect_environment())
     from prefect.settings import get_current_settings
@@ -57,13 +58,13 @@ def prefect_api(display: Display = SILENT) -> Iterator[None]:
         yield
     else:
         with BackgroundServer(state_folder(), server_idle_seconds()) as background:
-            server = background.answering() or _awaited(background, display)
+            server = background.answering() or _awaited(background, events)
             with pointing_at(server), _without_heartbeats():
                 yield
 
 
-def _awaited(background: BackgroundServer, display: Display) -> LocalServer:
-    with display.waiting(STARTING):
+def _awaited(background: BackgroundServer, events: Events) -> LocalServer:
+    with events.waiting(STARTING):
         threading.Thread(target=_import_ahead, name="imports", daemon=True).start()
         return background.wait()
 

@@ -4,10 +4,7 @@ operator reads what the one who started it sees."""
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import copy_context
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
@@ -16,102 +13,43 @@ import httpx
 from prefect import Task
 from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
-from prefect.exceptions import MissingContextError
-from prefect.logging import get_run_logger
 from prefect.logging.handlers import APILogWorker
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL
 
-from twothirds.flows.prefect_api.endings import Ending, clean
-from twothirds.flows.progress import SILENT, Display, watched
+from twothirds.flows.endings import Ending, clean
+from twothirds.flows.events import SILENT, Events
+from twothirds.flows.subscribers.heartbeat import Heartbeat
+from twothirds.flows.subscribers.prefect import PrefectLog
 from twothirds.models import Oracle, connect
 from twothirds.reports.run import UnusableAnswers
 
 _log = logging.getLogger(__name__)
 REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
-MINUTE = 60.0  # between two lines on how far the run is
 PATIENCE_SECONDS = 20.0  # a busy machine may take so long
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-class RunLog(Display):
-    """Shows everything on another display, and logs it: what is said at once, how far the run is once a minute."""
-
-    def __init__(self, shown: Display, is_lost: Callable[[], bool] = lambda: False) -> None:
-        self._shown, self._is_lost = shown, is_lost
-        try:
-            self._log: logging.Logger | logging.LoggerAdapter[logging.Logger] | None = get_run_logger()
-        except MissingContextError:  # no flow run
-            self._log = None
-        self._context = copy_context()  # other threads do not know where Prefect's server is
-        self._counted, self._last = "", time.monotonic()
-
-    def log(self, *lines: str) -> None:
-        self._shown.log(*map(clean, lines))
-        self._write(*lines)
-
-    def _write(self, *lines: str) -> None:
-        if self._log is None or self._is_lost():
-            return
-        for line in lines:
-            self._context.copy().run(self._log.info, "%s", clean(line))
-
-    @property
-    def shown(self) -> int:  # type: ignore[override]
-        return self._shown.shown
-
-    def say(self, message: str) -> None:
-        self._shown.say(message)
-        self._write(message)
-
-    @contextmanager
-    def waiting(self, message: str) -> Iterator[None]:
-        self._write(f"{message} …")
-        with self._shown.waiting(message):
-            yield
-
-    @contextmanager
-    def counting(self, total: int | None, unit: str) -> Iterator[None]:
-        self._counted = f"{'' if total is None else f'/{total:,}'} {unit}"
-        with self._shown.counting(total, unit):
-            yield
-
-    def update(self, done: int, detail: str) -> None:
-        self._shown.update(done, detail)
-        self._log_now_and_then(f"{done:,}{self._counted}: {detail}")
-
-    def note(self, detail: str) -> None:
-        self._shown.note(detail)
-        self._log_now_and_then(detail)
-
-    def confirm(self, lines: Sequence[str]) -> bool:
-        return self._shown.confirm(lines)
-
-    def _log_now_and_then(self, line: str) -> None:
-        if time.monotonic() - self._last >= MINUTE:
-            self._last = time.monotonic()
-            self._write(line)
-
-
 class History:
     """A run is worth more than its history: when Prefect's API fails, one line says so, the tasks that follow
     run as plain functions, and nothing more is sent."""
 
-    def __init__(self, display: Display = SILENT) -> None:
-        self._display = display
+    def __init__(self, events: Events = SILENT) -> None:
+        self._started_by = events
         self.lost = False
         self._ended: tuple[Ending, str] | None = None
 
     @cached_property
-    def display(self) -> Display:
+    def events(self) -> Events:
         """Shows to whoever started the run what it says, and writes it to the log of the flow run. First used by the
         thread that runs the flow."""
-        return RunLog(self._display, lambda: self.lost)
+        log = PrefectLog()
+        return self._started_by.to(lambda event: None if self.lost else log(event))
 
     def log(self, *lines: str) -> None:
-        self.display.log(*lines)
+        self.events.log(*lines)
 
     @cached_property
     def run_id(self) -> str:
@@ -148,7 +86,7 @@ class History:
         from twothirds.store import Totals
         from twothirds.tasks import probed
 
-        with watched(Totals, oracle, self.display):
+        with Heartbeat(self.events, Totals, oracle):
             self.attempt(partial(probed, oracle), partial(connect, oracle))
 
     def end(self, ending: Ending, message: str, dataset: str) -> Ending:
@@ -189,8 +127,8 @@ class History:
         where, why = PREFECT_API_URL.value(), " ".join(str(error.__cause__ or error).split())[:100]
         line = f"the Prefect server at {where} no longer answers ({why or type(error).__name__}): "
         line += "the run goes on without it, and its history ends here"
-        self._display.say(line)
-        _log.warning(line)  # for a worker, which has no display
+        self._started_by.say(line)
+        _log.warning(line)  # for a worker, which has no events
         stop_sending()
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from twothirds.flows.endings import ending_of
 from twothirds.flows.errors import UsageError
-from twothirds.flows.prefect_api.endings import ending_of
 from twothirds.flows.settings import RunSettings, open_store
 from twothirds.reports.run import replace_file
 from twothirds.sources import name_of

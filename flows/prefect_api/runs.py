@@ -21,8 +21,9 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from pydantic import BaseModel
 
+from twothirds.flows.endings import DONE, FAILED, Ending, ending_of, line_of
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.prefect_api.connection import prefect_api
-from twothirds.flows.prefect_api.endings import DONE, FAILED, Ending, ending_of, line_of
 from twothirds.flows.prefect_api.history import (
     History,
     is_failure_of_prefect,
@@ -31,7 +32,6 @@ from twothirds.flows.prefect_api.history import (
 )
 from twothirds.flows.prefect_api.metrics_file import write_metrics
 from twothirds.flows.prefect_api.servers import HURRIED_SECONDS, answers
-from twothirds.flows.progress import SILENT, Display
 from twothirds.flows.settings import RunSettings
 from twothirds.sources import name_of
 from twothirds.tasks import without_tracebacks
@@ -40,12 +40,12 @@ from twothirds.tasks import without_tracebacks
 def run_with_api(
     start: Callable[[], State[Any]],
     *labels: str,
-    display: Display = SILENT,
+    events: Events = SILENT,
     history: History | None = None,
 ) -> State[Any]:
     """Start a flow (with `return_state=True`), and hand over its history."""
     with ExitStack() as stack:
-        stack.enter_context(prefect_api(display))
+        stack.enter_context(prefect_api(events))
         stack.enter_context(tags("twothirds", *labels))
         try:
             state = start()
@@ -55,7 +55,7 @@ def run_with_api(
             raise
         except (Abort, Exception) as error:
             if is_failure_of_prefect(error):
-                (history or History(display)).lose(error)
+                (history or History(events)).lose(error)
             if history is not None and history.lost:
                 stop_sending()
                 send_history(HURRIED_SECONDS)
@@ -195,10 +195,10 @@ def run_as_flow(
     settings: BaseModel,
     work: Callable[[History], Any],
     *labels: str,
-    display: Display = SILENT,
+    events: Events = SILENT,
 ) -> Any:
     """Do `work` as a run of a flow, and return its result. `labels` are tags of the run, the first the data set."""
-    run = partial(_run_here, template, settings, work, *labels, display=display)
+    run = partial(_run_here, template, settings, work, *labels, events=events)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -212,14 +212,14 @@ def _run_here(
     settings: BaseModel,
     work: Callable[[History], Any],
     *labels: str,
-    display: Display,
+    events: Events,
 ) -> Any:
-    history = History(display)
+    history = History(events)
     attempt = _Attempt(work, history, labels[0])
     flow: Any = PreparedFlow(template, attempt)
     start = partial(flow, settings, return_state=True)
     try:
-        state = run_with_api(start, *labels, display=display, history=history)
+        state = run_with_api(start, *labels, events=events, history=history)
     except (Abort, Exception):
         if not history.lost:
             raise

@@ -20,16 +20,14 @@ from typing import NamedTuple
 
 from pydantic import SecretStr
 
+from twothirds.flows.errors import ServerError
+
 START_SECONDS = 120.0
 STOP_SECONDS = 8.0
 HURRIED_SECONDS = 1.0  # after Ctrl-C, or when the server is lost
 BUSY_SECONDS = 30.0  # a server that is there but busy may take so long
 PROGRAM = Path(__file__).with_name("server_program.py")
 NOTE, PASSWORD = "server.json", "server.auth"  # where a server is kept, and what it asks for
-
-
-class ServerError(Exception):
-    """The Prefect API cannot be reached; the message is one line with the remedy."""
 
 
 class LocalServer(NamedTuple):

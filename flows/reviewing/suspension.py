@@ -7,30 +7,13 @@ import time
 from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
-from twothirds.flows.prefect_api.endings import WAITING
+from twothirds.flows.endings import WAITING
 from twothirds.flows.prefect_api.history import History
-from twothirds.flows.progress import Display
 from twothirds.models import AnswersPending, digest_of
 from twothirds.store import Store
 from twothirds.store.review import Queue
 
-POLL_SECONDS = 1.0
 UUID_CHARS = 36
-REGRET_SECONDS = 5.0  # after the last answer, in which it can be undone before the discovery goes on
-
-
-def wait_for_people(queue: Queue, display: Display, pending: AnswersPending) -> None:
-    """Return when all that is pending is answered; for an oracle without a queue, after a while."""
-    display.say(str(pending))
-    if not pending.items:
-        time.sleep(60 * POLL_SECONDS)
-        return
-    total = len(pending.items)
-    while still_open := queue.waits.open_count(pending.items):
-        display.note(f"{total - still_open} of {total} questions answered, waiting for people")
-        time.sleep(POLL_SECONDS)
-    while (left := REGRET_SECONDS - queue.waits.seconds_since_answer(pending.items)) > 0:
-        time.sleep(min(left, POLL_SECONDS))
 
 
 def suspend(history: History, dataset: str, store: Store, run_id: str, pending: AnswersPending) -> None:

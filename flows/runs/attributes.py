@@ -30,8 +30,8 @@ from twothirds.discovery.families import (
     values_of,
 )
 from twothirds.flows.discover.preparation import Prepared
-from twothirds.flows.estimate import Measuring, forecast_of
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.estimate import Confirm, Measuring, forecast_of, nobody
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.runs.curate import CurationRequest, CurationResult, asking
 from twothirds.models import (
     MICRO,
@@ -66,11 +66,11 @@ LEAST_VOTES = 3  # of a model on a value that stays open, whatever the votes on 
 def attributes(
     run: Run,
     *,
-    confirmed: bool = False,
+    confirm: Confirm = nobody,
     budget: str | None = None,
     store: str | None = None,
     dataset: str | None = None,
-    display: Display = SILENT,
+    events: Events = SILENT,
 ) -> CurationResult:
     """Propose attributes and say what they cost; make them if that is confirmed or a budget is given."""
     families = Families(run.findings)
@@ -78,10 +78,10 @@ def attributes(
     if not found:
         return CurationResult({"families": [], "done": False}, ["no features of this run seem to exclude one another"])
     wanted = CurationRequest("attributes", [], budget=budget, store=store, dataset=dataset)
-    with asking(run, wanted, display) as (prepared, recorded, record):
-        making = _Making(run, families, prepared, recorded, record, display)
+    with asking(run, wanted, events) as (prepared, recorded, record):
+        making = _Making(run, families, prepared, recorded, record, events)
         price, lines = making.price(found)
-        if not confirmed and budget is None and not display.confirm(lines):
+        if budget is None and not confirm(lines):
             return CurationResult(price | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
         made = making.make(found)
     return _result(made, families, price)
@@ -94,7 +94,7 @@ class _Making:
     prepared: Prepared
     recorded: CachedOracle | RecordedCrowd
     record: ActiveRun
-    display: Display
+    events: Events
 
     def make(self, candidates: list[Candidate]) -> list[MadeFamily]:
         """Ask for names, then for values. Raises where the budget or the oracle stops it; what came is kept."""
@@ -115,7 +115,7 @@ class _Making:
     def _name(self, found: list[Candidate]) -> None:
         for _ in range(ROUNDS):
             questions = [self._family(candidate) for candidate in found]
-            with self.display.waiting(f"asking what {plural(len(questions), 'group')} of features have in common"):
+            with self.events.waiting(f"asking what {plural(len(questions), 'group')} of features have in common"):
                 answers = self._ask(questions)
             for candidate, question in zip(found, questions, strict=True):
                 self.families.learn(candidate, answers.get(question))
@@ -130,7 +130,7 @@ class _Making:
             if not rows:
                 return
             asked = {self._choice(family.attribute_feature, family.value_features, row, voter): row for row in rows}
-            with self.display.waiting(f"asking {plural(len(rows), 'value')} of {family.name}"):
+            with self.events.waiting(f"asking {plural(len(rows), 'value')} of {family.name}"):
                 answers = self._ask(list(asked))
             family.weigh({asked[question]: answer for question, answer in answers.items()})
 

@@ -15,8 +15,9 @@ from uuid import uuid4
 from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.errors import UsageError
-from twothirds.flows.estimate import bound_of_labels
-from twothirds.flows.progress import SILENT, Display, recorded_run
+from twothirds.flows.estimate import Confirm, bound_of_labels, nobody
+from twothirds.flows.events import SILENT, Events
+from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.flows.runs.report import budget_of
 from twothirds.models import (
     MICRO,
@@ -26,7 +27,6 @@ from twothirds.models import (
     LabelBatch,
     Money,
     Question,
-    RunLedger,
     Verdict,
     collect_votes,
     connect,
@@ -34,7 +34,7 @@ from twothirds.models import (
     in_turn,
     in_usd,
 )
-from twothirds.models.people import RecordedCrowd, recorded_by
+from twothirds.models.people import RecordedCrowd
 from twothirds.reports import Run
 from twothirds.reports.curation import (
     Change,
@@ -75,7 +75,7 @@ class CurationResult:
     lines: list[str]
 
 
-def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> CurationResult:
+def curate(run: Run, request: CurationRequest, events: Events = SILENT, confirm: Confirm = nobody) -> CurationResult:
     refuse_stale(read_log(run.folder), request.seen)  # before anything is planned or asked
     if request.action == "list":
         return _listed(run)
@@ -98,14 +98,17 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
         none = "no feature repeats another: `features RUN list` shows all, and merge joins any two"
         return CurationResult(_described(change, None) | {"done": False}, [none])
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
-    again = Relabelling(prepare_request(run, request, display), asks, run.findings) if asks else None
-    return _change(run, request, change, again, display)
+    again = Relabelling(prepare_request(run, request, events), asks, run.findings) if asks else None
+    lines, data = _plan(request, change, again)
+    if not request.confirmed and not confirm(lines):
+        return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
+    _make(run, request, change, again, events)
+    done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
+    return CurationResult(data | {"done": True}, [*lines, done])
 
 
-def _change(
-    run: Run, request: CurationRequest, change: Change, again: Relabelling | None, display: Display
-) -> CurationResult:
-    """Show what the change keeps and costs, which sends nothing, and make it if that is confirmed."""
+def _plan(request: CurationRequest, change: Change, again: Relabelling | None) -> tuple[list[str], dict[str, Any]]:
+    """What the change keeps and costs, in words and as data. Nothing is sent."""
     lines = change.explained() if request.ask else [line for line in change.explained() if not line.startswith("asks")]
     if again:
         lines.append(
@@ -113,16 +116,15 @@ def _change(
         )
     elif change.asks and not request.ask:
         lines += [f"leaves {plural(len(ask.ids), 'label')} of {ask.feature!r} empty" for ask in change.asks if ask.ids]
-    data = _described(change, again)
-    if not request.confirmed and not display.confirm(lines):
-        return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
+    return lines, _described(change, again)
+
+
+def _make(run: Run, request: CurationRequest, change: Change, again: Relabelling | None, events: Events) -> None:
     asked, spent = dict[str, dict[str, Votes]](), 0.0
     if again:
-        with asking(run, request, display, again.prepared) as (_, recorded, record):
+        with asking(run, request, events, again.prepared) as (_, recorded, record):
             asked, spent = again.ask(recorded, record), recorded.ledger.cost / MICRO
     record_change(run, change, asked, spent, by=request.by, seen=request.seen)
-    done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
-    return CurationResult(data | {"done": True}, [*lines, done])
 
 
 def arguments_of(request: CurationRequest) -> dict[str, Any]:
@@ -151,12 +153,12 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
     raise UsageError(f"unknown action {request.action!r}: choose one of {actions}")
 
 
-def prepare_request(run: Run, request: CurationRequest, display: Display) -> Prepared:
+def prepare_request(run: Run, request: CurationRequest, events: Events) -> Prepared:
     """With the run's own settings. Nothing is sent to any server."""
     changed = {"out": str(run.folder), "budget": budget_of(request.budget), "per": None, "retry_unusable": False}
     changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
     settings = DiscoverSettings.model_validate(run.summary.settings | changed)
-    return prepare(settings, display, scope_of(run, request))
+    return prepare(settings, events, scope_of(run, request))
 
 
 def examples_of(prepared: Prepared, ids: Iterable[str]) -> list[Example]:
@@ -175,28 +177,23 @@ def scope_of(run: Run, request: CurationRequest) -> str:
 
 @contextmanager
 def asking(
-    run: Run, request: CurationRequest, display: Display, prepared: Prepared | None = None
+    run: Run, request: CurationRequest, events: Events, prepared: Prepared | None = None
 ) -> Iterator[tuple[Prepared, CachedOracle | RecordedCrowd, ActiveRun]]:
     """The run's oracle, asked as a run in the store that shares no budget with the discovery."""
-    prepared = prepared or prepare_request(run, request, display)
+    prepared = prepared or prepare_request(run, request, events)
     connect(prepared.oracle)
-    run_id, scope, store = str(uuid4()), scope_of(run, request), prepared.store
-    budget = prepared.settings.budget_micro if request.may_spend else 0
-    with recorded_run(
-        store,
-        run_id,
-        scope,
+    entry = RunEntry(
         flow="features",
         name=prepared.folder.name,
+        scope=scope_of(run, request),
         dataset=prepared.dataset.name,
         oracle=prepared.oracle,
         settings=prepared.settings,
-        display=display,
-    ) as record:
-        record.spending = ledger = RunLedger(store, run_id, scope, budget)
-        recorded = recorded_by(prepared.oracle, ledger)
-        record.status = "not confirmed"
-        yield prepared, recorded, record
+        budget=prepared.settings.budget_micro if request.may_spend else 0,
+    )
+    with run_context(prepared.store, str(uuid4()), entry, events) as context:
+        context.record.status = "not confirmed"
+        yield prepared, context.oracle, context.record
 
 
 @dataclass
@@ -220,7 +217,7 @@ class Relabelling:
     def ask(self, recorded: CachedOracle | RecordedCrowd, record: ActiveRun) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
         record.status = "failed"
-        with self.prepared.display.waiting(f"asking {self.calls:,} labels"):
+        with self.prepared.events.waiting(f"asking {self.calls:,} labels"):
             votes = {ask.feature: self._votes(recorded, ask) for ask in self.asks}
         record.status = "done"
         return votes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twothirds.flows.errors import UsageError
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.runs.curate import CurationResult
 from twothirds.flows.settings import account_name
 from twothirds.reports import Run
@@ -38,7 +38,7 @@ def correct_labels(
     *words: str,
     by: str | None = None,
     dataset: str | None = None,
-    display: Display = SILENT,
+    events: Events = SILENT,
 ) -> CurationResult:
     """list; set EXAMPLE FEATURE yes|no|clear; import CSV, which takes over its column `corrected`, all or nothing."""
     if action == "list" and not words:
@@ -47,12 +47,12 @@ def correct_labels(
         example, feature, label = words
         if label.casefold() not in SPELLED:
             raise UsageError(f"{label!r} is no label: give yes, no, or clear to take a correction back")
-        return _recorded(run, [LabelEdit(example, feature, SPELLED[label.casefold()])], by, dataset, display)
+        return _recorded(run, [LabelEdit(example, feature, SPELLED[label.casefold()])], by, dataset, events)
     if action == "import" and len(words) == 1:
         edits, left = read_edits(Path(words[0]))
         if not edits:
             raise UsageError(f"{words[0]} has nothing in its column 'corrected': write yes, no or clear there")
-        return _recorded(run, edits, by, dataset, display, left)
+        return _recorded(run, edits, by, dataset, events, left)
     raise UsageError(
         f"labels cannot do {' '.join((action, *words))!r}: give list, set EXAMPLE FEATURE LABEL or import CSV"
     )
@@ -121,13 +121,13 @@ def corrected_cells(features: str) -> list[CorrectedCell]:
 
 
 def _recorded(
-    run: Run, edits: Sequence[LabelEdit], by: str | None, dataset: str | None, display: Display, left: int = 0
+    run: Run, edits: Sequence[LabelEdit], by: str | None, dataset: str | None, events: Events, left: int = 0
 ) -> CurationResult:
     who = " ".join((by or account_name()).split())[:MOST_CHARACTERS]
     if not who:
         raise UsageError("whose corrections these are is not known: give a name with --by")
     wanted = {edit.example for edit in edits}
-    with display.waiting("reading the data set"):
+    with events.waiting("reading the data set"):
         read, problem = dataset_of(run.summary.settings, dataset)
     digests = {example.id: example.digest for example in read.examples if example.id in wanted} if read else {}
     made = record_corrections(run, run.findings, edits, who, digests)

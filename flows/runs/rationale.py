@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN
 from twothirds.flows.discover.preparation import Prepared
-from twothirds.flows.estimate import Asked, Estimate, Measuring, Pricing, is_known, unanswered_by
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.estimate import Asked, Confirm, Estimate, Measuring, Pricing, is_known, nobody, unanswered_by
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.runs.curate import (
     CurationRequest,
     CurationResult,
@@ -46,24 +46,24 @@ class RationaleRequest:
         return CurationRequest("rationale", [self.labels], budget=self.budget, store=self.store, dataset=self.dataset)
 
 
-def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> CurationResult:
+def ask_why(run: Run, request: RationaleRequest, events: Events = SILENT, confirm: Confirm = nobody) -> CurationResult:
     """Say what it costs and, where that is confirmed, a budget is given or it is free, ask. What came before a stop is
     written."""
     cells = chosen_cells(run, request.labels, request.limit)
     if not cells:
         return CurationResult({"asked": 0, "done": True}, [f"no label is {request.labels}: nothing to ask"])
-    with asking(run, request.as_curation, display) as (prepared, recorded, record):
+    with asking(run, request.as_curation, events) as (prepared, recorded, record):
         questions = _questions(prepared, run, cells)
         price = _price(run, request, prepared, questions)
         asked = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
         likely, most = (in_usd(amount, at_most=True) for amount in (price.left, price.most_left))
         line = f"{asked}: likely {likely}, {most} at most"
         agreed = request.confirmed or request.budget is not None or not price.most_left
-        if not agreed and not display.confirm([line]):
+        if not agreed and not confirm([line]):
             usd = {"likely_usd": price.left / MICRO, "usd": price.most_left / MICRO}
             data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
-        answers, stopped = _answers(recorded, record, list(questions), display)
+        answers, stopped = _answers(recorded, record, list(questions), events)
         reasons = [_rationale(run, *questions[answer.question], answer) for answer in answers if answer.reason]
         write_reasons(run.folder, reasons)
         if stopped is not None:
@@ -86,11 +86,11 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
-def forecast_reasons(run: Run, request: RationaleRequest, display: Display = SILENT) -> Estimate:
+def forecast_reasons(run: Run, request: RationaleRequest, events: Events = SILENT) -> Estimate:
     """What asking why will cost. Nothing is sent."""
     cells = chosen_cells(run, request.labels, request.limit)
-    prepared = prepare_request(run, request.as_curation, display)
-    with display.waiting("working out the price"):
+    prepared = prepare_request(run, request.as_curation, events)
+    with events.waiting("working out the price"):
         return _price(run, request, prepared, _questions(prepared, run, cells))
 
 
@@ -136,12 +136,12 @@ def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question
 
 
 def _answers(
-    recorded: CachedOracle | RecordedCrowd, record: ActiveRun, questions: list[Question], display: Display
+    recorded: CachedOracle | RecordedCrowd, record: ActiveRun, questions: list[Question], events: Events
 ) -> tuple[list[Answer], OracleError | None]:
     answers: list[Answer] = []
     record.status = "failed"
     try:
-        with display.waiting(f"asking why, {plural(len(questions), 'question')}"):
+        with events.waiting(f"asking why, {plural(len(questions), 'question')}"):
             answers.extend(recorded.ask(questions))
     except OracleError as error:
         return answers, error

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from twothirds.flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 from twothirds.flows.errors import UsageError
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.events import SILENT, Events
 from twothirds.flows.settings import read_usd
 from twothirds.models import OracleError, in_usd
 from twothirds.reports import Run
@@ -36,7 +36,7 @@ def export(
     dataset: str | None = None,
     out: Path | None = None,
     marks: Marks = Marks(),  # noqa: B008  # it is frozen
-    display: Display = SILENT,
+    events: Events = SILENT,
 ) -> list[Path]:
     """The files and folders written, of a run or of a table that enrich wrote. Formats that do not fit are left out of
     `all`."""
@@ -45,14 +45,14 @@ def export(
     if is_table and marks != Marks():
         raise UsageError("--only, --without and --with are for runs: a table has no marks of features; leave them out")
     run = None if is_table else Run(folder)
-    with display.waiting("reading the data set"):
+    with events.waiting("reading the data set"):
         read, problem = dataset_of(run.summary.settings if run else ListedTable.read(folder).settings, dataset)
     if problem:
-        display.say(problem)
-    with display.waiting("writing the exports"):
+        events.say(problem)
+    with events.waiting("writing the exports"):
         if run is None:
             return export_table(folder, formats, read, out)
-        return export_run(run, formats, read, out, marks=marks, say=display.say)
+        return export_run(run, formats, read, out, marks=marks, say=events.say)
 
 
 CONTROL = {"target_g": None, "nones": None, "retry_unusable": False, "replace": True}  # settings of every control
@@ -70,7 +70,7 @@ def report(
     by: str | None = None,
     against: Run | None = None,
     plain: bool = False,
-    display: Display = SILENT,
+    events: Events = SILENT,
 ) -> Page:
     allowed = budget_of(budget)
     read, _ = dataset_of(run.summary.settings, dataset)
@@ -79,9 +79,9 @@ def report(
     if target is not None:
         read_column(read, target, run.findings.ids)  # what is wrong with it is said before anything is asked
         if lacks_unguided(run.folder, run.summary, target):
-            allowed = _left(allowed, unguided_control(run, dataset, allowed, display))
-        tagging = tagging or tagging_control(run, dataset, allowed, display)
-    with display.waiting("writing the report"):
+            allowed = _left(allowed, unguided_control(run, dataset, allowed, events))
+        tagging = tagging or tagging_control(run, dataset, allowed, events)
+    with events.waiting("writing the report"):
         return write_page(
             run,
             dataset=read or dataset,
@@ -94,44 +94,44 @@ def report(
         )
 
 
-def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
+def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, events: Events) -> Run | None:
     """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free, or as far as the
     budget goes; else None and a line that says how to get it."""
     settings = _tagging_settings(run, dataset, budget)
-    return _control("tagging", settings, display, ", or give a tagging run with --tagging")
+    return _control("tagging", settings, events, ", or give a tagging run with --tagging")
 
 
-def unguided_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
+def unguided_control(run: Run, dataset: str | None, budget: Decimal | None, events: Events) -> Run | None:
     """As many questions as the run's that do not apply its target, on the same terms."""
-    return _control("unguided", _unguided_settings(run, dataset, budget), display)
+    return _control("unguided", _unguided_settings(run, dataset, budget), events)
 
 
-def _control(name: str, settings: DiscoverSettings, display: Display, instead: str = "") -> Run | None:
-    from twothirds.flows.discover.flow import run_discovery
+def _control(name: str, settings: DiscoverSettings, events: Events, instead: str = "") -> Run | None:
     from twothirds.flows.discover.forecast import forecast_discovery
     from twothirds.flows.discover.preparation import prepare
+    from twothirds.flows.discover.run import run_discovery
 
     try:
-        prepared = prepare(settings, display)
+        prepared = prepare(settings, events)
         expected = forecast_discovery(prepared)
         if settings.budget is None and expected.most_left:
             likely, most = (in_usd(amount, 2, at_most=True) for amount in (expected.left, expected.most_left))
-            display.say(
+            events.say(
                 f"no {name} control: it will likely cost {likely}, at most {most}; allow it with --budget "
                 f"{most.removesuffix(' USD')}{instead}"
             )
             return None
         outcome = run_discovery(prepared, run_id=str(uuid4()))
     except (OracleError, DatasetError) as error:
-        display.say(f"no {name} control: {error}")
+        events.say(f"no {name} control: {error}")
         return None
     if not outcome.progress.findings:
-        display.say(f"no {name} control: {outcome.progress.message or 'no feature was found'}")
+        events.say(f"no {name} control: {outcome.progress.message or 'no feature was found'}")
         return None
     return Run(prepared.folder)
 
 
-def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> Estimate:
+def forecast_control(run: Run, target: str, dataset: str | None, events: Events = SILENT) -> Estimate:
     """What the controls of a report will cost together. Nothing is sent."""
     from twothirds.flows.discover.forecast import forecast_discovery
     from twothirds.flows.discover.preparation import prepare
@@ -140,8 +140,8 @@ def forecast_control(run: Run, target: str, dataset: str | None, display: Displa
     wanted = [_tagging_settings(run, dataset, None)]
     if lacks_unguided(run.folder, run.summary, target):
         wanted.append(_unguided_settings(run, dataset, None))
-    prepared = [prepare(settings, display) for settings in wanted]
-    with display.waiting("working out the price"):
+    prepared = [prepare(settings, events) for settings in wanted]
+    with events.waiting("working out the price"):
         return reduce(add, [forecast_discovery(control) for control in prepared])
 
 

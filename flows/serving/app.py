@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from twothirds.flows.discover.live.commands import CommandProblem
+from twothirds.flows.discover.commands import CommandProblem
 from twothirds.flows.errors import UsageError
 from twothirds.flows.reviewing.page import ADDRESS, DAY, PageSettings, link_of, serve_app
 from twothirds.flows.runs import CurationRequest, curate, export

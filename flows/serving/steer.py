@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from twothirds.discovery import same_name
-from twothirds.flows.discover.live.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
+from twothirds.flows.discover.commands import AddFeature, AskAbout, CommandProblem, Veto, read_command
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.errors import UsageError
 from twothirds.flows.oracle_specs import may_cost
@@ -23,7 +23,7 @@ Settings = TypeVar("Settings", bound=RunSettings)
 ONLY_RUNNING = ("stop", "budget")
 ASK_MORE = ("add", "ask")
 ENTERED = "entered: it is applied after this question"
-BUDGET_ENTERED = "entered: it holds from the next request on"
+BUDGET_ENTERED = "entered: it holds within a second"
 LATER = "entered: it is applied when the discovery goes on"
 
 

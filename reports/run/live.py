@@ -94,16 +94,14 @@ class LiveRun:
         """Of its features, without those that were vetoed."""
         found: dict[str, None] = {}
         for event in self.events():
-            if event["kind"] == "feature":
+            if event["kind"] == "FeatureLabelled":
                 found[str(event["name"])] = None
-            elif event["kind"] == "steered":
-                for name in event.get("gone", ()):
-                    found.pop(name, None)
+            elif event["kind"] == "FeatureRejected":
+                found.pop(str(event["name"]), None)
         return list(found)
 
     def vetoed(self) -> list[str]:
-        vetoes = (event for event in self.events() if event.get("action") == "veto")
-        return [str(event["gone"][0]) for event in vetoes if event.get("gone")]
+        return [str(event["name"]) for event in self.events() if event["kind"] == "FeatureRejected"]
 
     def reached(self, scope: str) -> int:
         """How many questions it has asked, the one that was being asked included: what was wanted since is applied
@@ -114,9 +112,9 @@ class LiveRun:
                 return 0
             queries = asking = 0
             for event in events:
-                if event["kind"] == "state":
-                    queries, asking = int(event["queries"]), 0
-                elif event["kind"] == "asking":
+                if event["kind"] == "Progressed" and event["figures"]:
+                    queries, asking = int(event["done"]), 0
+                elif event["kind"] == "QuestionAsked" and event["questions"]:
                     asking = 1
             return max(queries + asking, int(events[0].get("reached", 0)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):

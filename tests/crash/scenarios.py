@@ -23,9 +23,9 @@ from tests.support.fake_openai.examples import WORDS, labels
 from tests.support.fake_openai.examples import texts as word_texts
 from tests.support.made import crowd_of, random_truth, texts
 from twothirds.discovery import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import Prepared
 from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich import batches as enrich_batches
 from twothirds.flows.enrich.flow import enrich_with

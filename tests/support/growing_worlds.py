@@ -10,7 +10,7 @@ import pandas as pd
 
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.progress import SILENT, Display
+from twothirds.flows.events import SILENT, Events
 
 TRAITS = ("red", "round", "heavy")
 
@@ -52,7 +52,7 @@ class World:
         truth.to_csv(self.folder / "truth.csv", index=False)
 
 
-def night(world: World, run_id: str | None = None, display: Display = SILENT, **changed: Any) -> dict[str, Any]:
+def night(world: World, run_id: str | None = None, events: Events = SILENT, **changed: Any) -> dict[str, Any]:
     """One nightly run."""
     settings = {
         "dataset": world.spec,
@@ -61,7 +61,7 @@ def night(world: World, run_id: str | None = None, display: Display = SILENT, **
         "store": str(world.folder / "store.sqlite"),
         "out": str(world.folder / "out"),
     }
-    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id, display=display).to_json()
+    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id, events=events).to_json()
 
 
 def table(world: World, name: str = "labels.parquet") -> pd.DataFrame:

@@ -98,6 +98,6 @@ def _spoil(path: Path, number: int) -> None:
 
 
 def _live(folder: Path) -> None:
-    begun = {"kind": "begun", "run_id": "hostile 0", "name": HOSTILE[0], "oracle": HOSTILE[1], "queries": 3}
+    begun = {"kind": "RunStarted", "run_id": "hostile 0", "name": HOSTILE[0], "oracle": HOSTILE[1], "queries": 3}
     begun |= {"compared": 3, "budget_usd": None, "at": HOSTILE[0], "settings": {"dataset": HOSTILE[0]}}
     (folder / "live.jsonl").write_text(json.dumps(begun) + "\n")

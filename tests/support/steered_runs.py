@@ -10,9 +10,9 @@ from typing import Any
 from uuid import uuid4
 
 from tests.support.growing_worlds import World
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models import Answer, Elicited, LabelBatch, Oracle, Votes, collect_answers, collect_votes
 from twothirds.reports.curation.events import append_events

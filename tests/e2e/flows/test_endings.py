@@ -20,10 +20,10 @@ from tests.support.growing_worlds import World
 from twothirds.flows.cli.app import main
 from twothirds.flows.discover.flow import discover_flow
 from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOWN, TABLE_BUSY, WAITING
 from twothirds.flows.enrich.flow import enrich_flow, nightly_flow
 from twothirds.flows.enrich.rediscover import rediscover_flow
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
-from twothirds.flows.prefect_api.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOWN, TABLE_BUSY, WAITING
 from twothirds.flows.prefect_api.history import send_history
 from twothirds.reports.run import TableBusy, locked
 from twothirds.store import Store

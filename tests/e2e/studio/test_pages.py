@@ -91,7 +91,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def _begin(run: Run) -> None:
-    begun = {"kind": "begun", "run_id": run.summary.run_id, "name": "faces", "oracle": "x", "queries": 3, "compared": 3}
+    begun = {
+        "kind": "RunStarted",
+        "run_id": run.summary.run_id,
+        "name": "faces",
+        "oracle": "x",
+        "queries": 3,
+        "compared": 3,
+    }
     begun |= {"budget_usd": 1.0, "at": "2026-01-01T00:00:00+00:00", "settings": {"dataset": "datasets/faces"}}
     (run.folder / "live.jsonl").write_text(json.dumps(begun) + "\n")
 

@@ -15,8 +15,8 @@ from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_browser import IMAGES, SCREEN
 from tests.support.studio_site import StudioSite, faces_run
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.serving.app import studio_link
 from twothirds.models import Elicited, Oracle, collect_answers

@@ -28,8 +28,8 @@ from tests.support.growing_worlds import World
 from tests.support.review_browser import SCREEN
 from tests.support.review_site import served
 from tests.support.studio_site import StudioSite
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
 from twothirds.flows.serving.steer import ENTERED

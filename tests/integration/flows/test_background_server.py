@@ -18,11 +18,12 @@ from pydantic import SecretStr
 
 from tests.support import quick_server
 from twothirds.flows.cli.app import main
+from twothirds.flows.errors import ServerError
 from twothirds.flows.prefect_api import background, servers
 from twothirds.flows.prefect_api.background import BackgroundServer, stop_background_servers, terms_of_environment
 from twothirds.flows.prefect_api.connection import starting_prefect
 from twothirds.flows.prefect_api.environment import prefect_environment, state_folder
-from twothirds.flows.prefect_api.servers import LocalServer, ServerError, Terms, answers
+from twothirds.flows.prefect_api.servers import LocalServer, Terms, answers
 
 ROOT = Path(__file__).parents[3]
 LONG = 600.0  # idle seconds that no test waits for

@@ -77,7 +77,7 @@ def test_a_crowd_with_a_server_that_was_never_probed_is_forecast_without_a_reque
 
 
 def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
-    from twothirds.flows.discover.flow import run_discovery
+    from twothirds.flows.discover.run import run_discovery
 
     with LifelikeServer(load_dataset("datasets/zoo"), price=parse_price(PRICE)) as server:
         settings = settings_for(server, tmp_path, dataset="datasets/zoo", elicit_on=20, queries=8)
@@ -100,7 +100,7 @@ def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
 
 
 def test_a_run_that_came_to_its_end_has_nothing_left_to_ask(server: FakeOpenAI, tmp_path: Path) -> None:
-    from twothirds.flows.discover.flow import run_discovery
+    from twothirds.flows.discover.run import run_discovery
 
     settings = settings_for(server, tmp_path, queries=3)
     assert not forecast_discovery(prepare(settings)).ended
@@ -115,7 +115,7 @@ def test_a_run_that_came_to_its_end_has_nothing_left_to_ask(server: FakeOpenAI, 
 
 
 def test_a_run_that_its_budget_ended_goes_on(server: FakeOpenAI, tmp_path: Path) -> None:
-    from twothirds.flows.discover.flow import run_discovery
+    from twothirds.flows.discover.run import run_discovery
 
     terms = {"dataset": "datasets/zoo", "oracle": "simulated?price=0.001", "budget": "0.15"}
     settings = settings_for(server, tmp_path, **terms)
@@ -124,7 +124,7 @@ def test_a_run_that_its_budget_ended_goes_on(server: FakeOpenAI, tmp_path: Path)
 
 
 def test_answers_about_pictures_of_another_detail_say_nothing_of_their_price(tmp_path: Path) -> None:
-    from twothirds.flows.discover.flow import run_discovery
+    from twothirds.flows.discover.run import run_discovery
 
     with LifelikeServer(load_dataset("datasets/faces"), price=parse_price(PRICE)) as server:
         settings = settings_for(server, tmp_path, dataset="datasets/faces", elicit_on=12, label_rest=False, queries=4)

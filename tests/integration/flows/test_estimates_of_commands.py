@@ -12,13 +12,13 @@ import pytest
 from tests.support.growing_worlds import World, night
 from tests.support.postgres import PostgresServer
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.rediscover import rediscover_with
 from twothirds.flows.enrich.settings import RediscoverSettings
-from twothirds.flows.progress import SILENT
+from twothirds.flows.events import SILENT
 from twothirds.flows.runs.report import budget_of, tagging_control
 from twothirds.reports import Run
 from twothirds.store import Store

@@ -14,8 +14,8 @@ from prefect.states import Failed
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from twothirds.flows.discover.findings import StopReason
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.batches import BatchLost
 from twothirds.flows.enrich.flow import enrich_with

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.growing_worlds import TellingWorld, night
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.forecast import forecast_enrichment
 from twothirds.flows.enrich.settings import EnrichSettings

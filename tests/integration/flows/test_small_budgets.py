@@ -13,8 +13,8 @@ from tests.support.fake_openai import CHAT, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.slow import slow
 from twothirds.flows.discover.findings import StopReason
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings

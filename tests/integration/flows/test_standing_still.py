@@ -10,36 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_openai import FakeOpenAI
-from twothirds.flows import progress
-from twothirds.flows.discover.flow import run_discovery
+from tests.support.heard import Heard
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.events import Progressed
 from twothirds.flows.prefect_api.history import History
-from twothirds.flows.progress import Display, watched
+from twothirds.flows.subscribers import heartbeat
+from twothirds.flows.subscribers.heartbeat import Heartbeat
 from twothirds.models.openai import OpenAIConfig, OpenAIOracle
 from twothirds.models.oracle import OracleIdentity, Traffic
 from twothirds.models.prices import parse_price
 from twothirds.store import Totals
 from twothirds.store.errors import StoreError
-
-
-class Heard(Display):
-    def __init__(self, *, busy: bool = False) -> None:
-        self.busy = busy
-        self.looks = itertools.count()
-        self.said: list[str] = []
-        self.logged: list[str] = []
-
-    @property
-    def shown(self) -> int:  # type: ignore[override]
-        """A busy one has shown something whenever it is looked at."""
-        return next(self.looks) if self.busy else 0
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    def log(self, *lines: str) -> None:
-        self.logged += lines
 
 
 class Busy:
@@ -51,7 +34,7 @@ class Busy:
 
 @pytest.fixture
 def _quick_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.1)
 
 
 def until(heard: Heard, said: int) -> None:
@@ -64,23 +47,26 @@ def until(heard: Heard, said: int) -> None:
 @pytest.mark.usefixtures("_quick_minutes")
 def test_it_is_said_while_no_answer_comes_and_not_while_some_do() -> None:
     heard, counts = Heard(), iter([Totals(3, 2, 1_000_000), *[Totals(9, 2)] * 10_000])
-    with watched(lambda: next(counts), Busy(), heard, lambda: 50_000):  # type: ignore[arg-type]
+    with Heartbeat(heard.stream, lambda: next(counts), Busy(), lambda: 50_000):  # type: ignore[arg-type]
         until(heard, 4)
     line = r"5 answers so far, [\d,]+ a minute, about \d+ (h|min) \d+ (min|s) left, 1\.0000 USD"
-    assert re.fullmatch(line, heard.said.pop(0))
-    assert heard.said.pop(0).startswith("11 answers so far, ")
-    assert heard.said[0].startswith("no answer for 0 min, waiting for openai:gpt-4o-mini: 8 requests under way, ")
-    assert heard.said[0].endswith("2 to be sent again; the latest failed: host answers 503")
+    first, second, third, *_ = heard.said
+    assert re.fullmatch(line, first)
+    assert second.startswith("11 answers so far, ")
+    assert third.startswith("no answer for 0 min, waiting for openai:gpt-4o-mini: 8 requests under way, ")
+    assert third.endswith("2 to be sent again; the latest failed: host answers 503")
     notices = len(heard.said)
     time.sleep(0.3)
     assert len(heard.said) == notices, "the thread ends with the run"
 
 
 @pytest.mark.usefixtures("_quick_minutes")
-def test_it_is_only_logged_how_many_answers_came_where_the_display_shows_it_anyway() -> None:
-    heard, counts = Heard(busy=True), itertools.count(1)
-    with watched(lambda: Totals(next(counts)), Busy(), heard):  # type: ignore[arg-type]
-        time.sleep(0.35)
+def test_it_is_only_logged_how_many_answers_came_where_the_run_tells_something_anyway() -> None:
+    heard, counts = Heard(), itertools.count(1)
+    with Heartbeat(heard.stream, lambda: Totals(next(counts)), Busy()) as beat:  # type: ignore[arg-type]
+        for done in range(8):
+            heard.stream.to(beat).emit(Progressed(done, "queries"))
+            time.sleep(0.05)
     assert heard.said == []
     assert heard.logged[0].startswith("1 answers so far, ")
 
@@ -91,7 +77,7 @@ def test_a_server_that_takes_long_to_be_found_out_about_is_waited_for_in_words(s
     heard = Heard()
     oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=parse_price("0,0")))
     with oracle:
-        history = History(heard)
+        history = History(heard.stream)
         history.lost = True
         history.connect(oracle)
     assert "waiting for openai:gpt-4o-mini at 127.0.0.1" in heard.said[0]
@@ -103,7 +89,7 @@ def test_a_store_that_cannot_be_read_is_left_to_the_run() -> None:
         raise StoreError("locked")
 
     heard = Heard()
-    with watched(fails, Busy(), heard):  # type: ignore[arg-type]
+    with Heartbeat(heard.stream, fails, Busy()):  # type: ignore[arg-type]
         time.sleep(0.35)
     assert (heard.said, heard.logged) == ([], [])
 
@@ -114,7 +100,7 @@ def test_a_discovery_whose_server_hangs_says_so(server: FakeOpenAI, dataset: Pat
     settings = {"dataset": str(dataset), "oracle": oracle, "queries": 2, "budget": "1"}
     places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / "run")}
     heard = Heard()
-    prepared = prepare(DiscoverSettings.model_validate(settings | places), heard)
+    prepared = prepare(DiscoverSettings.model_validate(settings | places), heard.stream)
     prepared.oracle.connect()  # type: ignore[attr-defined]
     server.abilities.latency = 0.7
     outcome = run_discovery(prepared, run_id="run")

@@ -18,7 +18,7 @@ from tests.support.fake_openai.examples import texts as word_texts
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.stored_answers import dropped_answers
 from twothirds.flows.cli.store_check import check
-from twothirds.flows.progress import retry_time
+from twothirds.flows.run_context import retry_time
 from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger
 from twothirds.models.openai import OpenAIConfig, OpenAIOracle

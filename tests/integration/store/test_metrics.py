@@ -11,7 +11,7 @@ import pytest
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World, night
 from twothirds.flows.cli.app import main
-from twothirds.flows.prefect_api.endings import ENDINGS
+from twothirds.flows.endings import ENDINGS
 from twothirds.store import Sample, Store, render
 from twothirds.store.metrics import METRICS
 

@@ -150,7 +150,7 @@ def test_examples_of_a_discovery_under_way_can_be_chosen_to_ask_about(site: Stud
     folder = tmp_path / "runs" / "live"
     folder.mkdir()
     settings = {"dataset": str(tmp_path / "people.csv")}
-    begun = {"kind": "begun", "run_id": "1", "name": "people", "settings": settings}
+    begun = {"kind": "RunStarted", "run_id": "1", "name": "people", "settings": settings}
     (folder / "live.jsonl").write_text(json.dumps(begun) + "\n")
     from twothirds.studio.catalog import key_of
 

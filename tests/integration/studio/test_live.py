@@ -19,8 +19,8 @@ from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE
 from tests.support.steered_runs import Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.models import Elicited, Oracle, collect_answers
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run import LiveRun
@@ -102,7 +102,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
     live, editor = LiveRun(folder / "live.jsonl"), studio.staff("Ann", "editor")
     try:
         assert live.goes_on
-        assert live.events()[-1]["kind"] == "asking", "the question is shown before it is answered"
+        assert live.events()[-1]["kind"] == "QuestionAsked", "the question is shown before it is answered"
         key = key_of(folder.resolve())
         page = editor.get("/runs").text
         assert f'href="/runs/{key}/discovery"' in page, "what goes on is in the list"

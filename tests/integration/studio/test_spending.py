@@ -14,8 +14,8 @@ from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.steered_runs import TRAITS, discovered, settings
 from tests.support.studio_site import StudioSite
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports.curation import read_log
 from twothirds.reports.finished_run import Run

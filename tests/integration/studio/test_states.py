@@ -17,9 +17,9 @@ from tests.support.people import TruthfulPerson
 from tests.support.review_site import Visitor
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.oracle import AnswersPending
 from twothirds.reports.finished_run import Run
@@ -166,7 +166,7 @@ def test_a_run_that_waits_for_people_is_shown_as_waiting_for_people(
             run.join(0.2)
     assert unfinished(editor) == []
     kinds = [event["kind"] for event in LiveRun(folder / "live.jsonl").events()]
-    assert kinds[-1] == "ended"
+    assert kinds[-1] == "RunEnded"
     assert Run(folder).summary.queries == 1
 
 

@@ -51,7 +51,7 @@ def held(world: World, **changed: Any) -> Iterator[tuple[Path, str]]:
 
 def names_in(folder: Path) -> list[str]:
     events = [json.loads(line) for line in (folder / "live.jsonl").read_text().splitlines()]
-    return [one["name"] for one in events if one["kind"] == "feature"]
+    return [one["name"] for one in events if one["kind"] == "FeatureLabelled"]
 
 
 def unfound(folder: Path) -> str:
@@ -181,7 +181,7 @@ def test_the_command_line_enters_the_same_wishes(world: World, capsys: pytest.Ca
         assert main(["steer", str(folder), "budget", "2"]) == 0
         said = capsys.readouterr().out
         assert said.count("applied after this question") == 3
-        assert "holds from the next request on" in said
+        assert "holds within a second" in said
     actions = [one["action"] for one in read_events(folder / "steer.jsonl")]
     assert actions[:4] == ["veto", "add", "ask", "budget"]
     assert first not in Run(folder).features["name"].tolist()

@@ -65,4 +65,4 @@ def test_what_a_person_enters_on_the_page_is_heeded_with_their_name(world: World
     assert stop["by"] == "Ann"
     late = editor.post(f"/runs/{key}/steer", {"action": "stop"})
     assert late.status_code == 409, "it is over"
-    assert "steered" in (folder / "live.jsonl").read_text()
+    assert "CommandApplied" in (folder / "live.jsonl").read_text()

@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def run(tmp_path: Path) -> Run:
     made = faces_run(tmp_path / "runs" / "faces", NAMES)
     begun = {
-        "kind": "begun",
+        "kind": "RunStarted",
         "run_id": made.summary.run_id,
         "name": "faces",
         "oracle": "x",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.flows.endings import SERVER_DOWN, TABLE_BUSY
 from twothirds.flows.prefect_api import runs
-from twothirds.flows.prefect_api.endings import SERVER_DOWN, TABLE_BUSY
 from twothirds.flows.prefect_api.history import History
 from twothirds.models import ServerAway
 from twothirds.reports.run import TableBusy

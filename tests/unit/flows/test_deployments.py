@@ -16,7 +16,7 @@ from prefect.events.schemas.automations import AutomationCore, EventTrigger, Pos
 from prefect.flows import load_flow_from_entrypoint
 from prefect.settings import get_current_settings
 
-from twothirds.flows.prefect_api.endings import BUDGET, ENDINGS
+from twothirds.flows.endings import BUDGET, ENDINGS
 
 ROOT = Path(__file__).parents[3]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]

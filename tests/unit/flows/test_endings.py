@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.objects import StateType
 
+from twothirds.flows.endings import ENDINGS, FAILED, Ending, ending_of, line_of
 from twothirds.flows.errors import UsageError
-from twothirds.flows.prefect_api.endings import ENDINGS, FAILED, Ending, ending_of, line_of
 from twothirds.models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost, OracleUnavailable, ServerAway
 from twothirds.reports.run import RunError, TableBusy
 from twothirds.reports.versions import ContractViolated

@@ -15,7 +15,8 @@ from twothirds.flows.api import enrich
 from twothirds.flows.discover.flow import discover
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.progress import SILENT, display_for_python
+from twothirds.flows.events import SILENT
+from twothirds.flows.subscribers.notebook import events_for_python
 
 ROOT = Path(__file__).parents[3]
 
@@ -58,15 +59,15 @@ def test_a_notebook_shows_one_line_that_changes(
     shown.Pretty, shown.display = str, cell.display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", shown)
-    display = display_for_python()
-    with display.waiting("reading faces"):
+    events = events_for_python()
+    with events.waiting("reading faces"):
         assert cell.lines == ["reading faces …"]
-    display.say("3 answers are stored already")
-    with display.counting(35, "queries"):
-        display.update(1, "1 feature")
+    events.say("3 answers are stored already")
+    with events.counting(35, "queries") as show:
+        show(1, "1 feature")
         assert cell.lines == ["1/35 queries: 1 feature"]
-        display.update(2, "2 features\x1b[31m")  # too soon after the other to be shown at once
-    with display.waiting("writing the report"):
+        show(2, "2 features\x1b[31m")  # too soon after the other to be shown at once
+    with events.waiting("writing the report"):
         assert len(cell.lines) == 2, "what was counted stays"
     assert cell.lines[0].startswith("2/35 queries: 2 features")
     assert cell.lines[1] == "writing the report: done"
@@ -76,11 +77,11 @@ def test_a_notebook_shows_one_line_that_changes(
 
 def test_a_script_and_a_terminal_shell_are_shown_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert display_for_python() is SILENT
+    assert events_for_python() is SILENT
     shell = types.ModuleType("IPython")
     shell.get_ipython = lambda: types.SimpleNamespace()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", shell)
-    assert display_for_python() is SILENT
+    assert events_for_python() is SILENT
 
 
 def test_packages_of_a_project_that_are_called_as_folders_of_ours_are_left_alone(tmp_path: Path) -> None:

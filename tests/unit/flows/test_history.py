@@ -8,18 +8,10 @@ from prefect import task
 from prefect.exceptions import Abort
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from tests.support.heard import Heard
 from twothirds.flows.prefect_api.history import History, is_failure_of_prefect
-from twothirds.flows.progress import Display
 
 URL = "http://127.0.0.1:4200/api"
-
-
-class Said(Display):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.lines.append(message)
 
 
 def failed(url: str) -> httpx.ConnectError:
@@ -50,7 +42,7 @@ def test_only_requests_to_prefect_count(error: Exception, of_prefect: bool) -> N
 
 
 def test_it_is_reported_once_and_tasks_become_plain_functions() -> None:
-    said, asked = Said(), []
+    said, asked = Heard(), list[int]()
 
     def tell() -> None:
         asked.append(1)
@@ -60,13 +52,13 @@ def test_it_is_reported_once_and_tasks_become_plain_functions() -> None:
     def double(number: int) -> int:
         return 2 * number
 
-    history = History(said)
+    history = History(said.stream)
     with temporary_settings({PREFECT_API_URL: URL}):
         assert history.tell(tell) is None
         assert history.tell(tell) is None
         assert history.task(double)(21) == 42
     assert (history.lost, len(asked)) == (True, 1)
-    [line] = said.lines
+    [line] = said.said
     assert line == (
         f"the Prefect server at {URL} no longer answers (All connection attempts failed): "
         "the run goes on without it, and its history ends here"

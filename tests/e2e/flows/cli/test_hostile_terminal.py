@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from twothirds.flows.cli.app import main
-from twothirds.flows.cli.progress import TerminalDisplay
 from twothirds.flows.cli.terminal import PlainConsole, as_json
+from twothirds.flows.events import Events, Waiting
+from twothirds.flows.subscribers.terminal import TerminalProgress
 from twothirds.sources.printable import printable
 
 CLEARS = "\x1b[2J\x1b]0;owned\x07"
@@ -99,12 +100,12 @@ def test_no_command_prints_what_a_terminal_would_obey_and_files_keep_it(
 def test_a_live_display_obeys_nothing_in_what_it_shows(text: str) -> None:
     written = io.StringIO()
     console = PlainConsole(file=written, force_terminal=True, width=200)
-    shown = TerminalDisplay(console)
+    shown = Events(TerminalProgress(console))
     with shown.waiting(f"reading {text}"):
         pass
-    with shown.counting(3, "things"):
-        shown.update(1, text)
-        shown.note(text)
+    with shown.counting(3, "things") as show:
+        show(1, text)
+        shown.emit(Waiting("people", text))
     shown.say(text)
     seen = written.getvalue()
     assert "\x1b[2J" not in seen

@@ -17,8 +17,8 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 
 from tests.support.question_path import PACKAGES
 from twothirds.flows.cli.app import main
+from twothirds.flows.errors import ServerError
 from twothirds.flows.prefect_api.connection import prefect_api
-from twothirds.flows.prefect_api.servers import ServerError
 
 ROOT = Path(__file__).parents[4]
 

@@ -18,8 +18,8 @@ from tests.e2e.flows.cli.test_signals import Command, started
 from tests.support.growing_worlds import World
 from twothirds.flows.api import enrich
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.prefect_api import connection
 from twothirds.flows.prefect_api.servers import LocalServer

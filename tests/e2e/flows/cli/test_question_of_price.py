@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.fake_openai import CHAT, FakeOpenAI
 from twothirds.flows.cli.money import ask_on_terminal
-from twothirds.flows.cli.terminal import terminal_display
+from twothirds.flows.cli.terminal import terminal_events
 from twothirds.flows.errors import UsageError
 from twothirds.flows.estimate import Estimate, agreed_budget
 
@@ -80,8 +80,8 @@ def test_who_says_yes_gets_the_highest_price_as_a_budget(typed: bytes, monkeypat
             lambda: expected,
             budget=None,
             oracles=["openai:gpt-4o-mini"],
-            agree=ask_on_terminal(yes=False, display=terminal_display()),
-            display=terminal_display(),
+            agree=ask_on_terminal(yes=False, events=terminal_events()),
+            events=terminal_events(),
         )
         if typed == b"\n":
             with pytest.raises(UsageError, match="nothing was asked or spent"):

@@ -14,8 +14,8 @@ import pytest
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI
 from tests.support.written_files import written_files
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.prefect_api.history import send_history
 

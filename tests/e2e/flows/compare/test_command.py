@@ -73,7 +73,7 @@ def test_waiting_for_people_ends_with_75_and_one_line(
 ) -> None:
     assert prefect_url
     monkeypatch.setattr(
-        "twothirds.flows.cli.progress.LINE_SECONDS", 600.0
+        "twothirds.flows.subscribers.terminal.LINE_SECONDS", 600.0
     )  # no progress line, however slow the machine
     arguments = ["compare", make_world(tmp_path, n=5), "--oracles", CROWD, "human:team", "--votes", "1"]
     arguments += ["--features", feature_list(tmp_path / "f.csv"), "--store", str(tmp_path / "s.sqlite")]

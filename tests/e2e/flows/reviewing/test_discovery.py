@@ -16,7 +16,7 @@ from tests.support.review_browser import SCREEN, Truth, digests_on, faces_by_peo
 from tests.support.review_site import Site, running_site
 from twothirds.flows.discover.flow import run_flow
 from twothirds.flows.discover.preparation import prepare
-from twothirds.flows.reviewing import suspension as waiting
+from twothirds.flows.reviewing import waiting
 from twothirds.reports.finished_run import Run
 from twothirds.sources.load import load_dataset
 

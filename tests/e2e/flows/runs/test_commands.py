@@ -12,8 +12,8 @@ import pytest
 from tests.support.run_folders import HOSTILE
 from twothirds.discovery import Kind
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports.analysis import target as target_analysis
 from twothirds.reports.finished_run import Run

@@ -19,8 +19,8 @@ from tests.support.people import TruthfulPerson
 from tests.support.review_browser import SCREEN, Truth, digests_on, faces_by_people, picture
 from tests.support.review_site import Site, running_site
 from twothirds.discovery.questions import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.models.oracle import AnswersPending, Compare, Feature, Label
 from twothirds.models.people.human import HumanOracle
 from twothirds.sources.dataset import Example

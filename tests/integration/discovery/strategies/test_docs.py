@@ -12,8 +12,8 @@ import pytest
 from twothirds.discovery.strategies import STRATEGIES
 from twothirds.flows.cli.app import build_app
 from twothirds.flows.cli.options import read_options
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 
 ROOT = Path(__file__).parents[4]

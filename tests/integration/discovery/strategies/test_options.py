@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.made import letters, random_truth
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports.finished_run import Run
 

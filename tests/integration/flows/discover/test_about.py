@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.oracle_specs import with_brief

@@ -17,8 +17,8 @@ from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, Page
 from tests.support.stored_answers import every_answer
 from tests.support.tiny_models import save_tiny_llava
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.batches import LabelledBatch, Labeller
 from twothirds.flows.enrich.flow import enrich_with

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.oracle import Connects, OracleError
 from twothirds.models.prices import parse_price

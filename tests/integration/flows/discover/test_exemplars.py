@@ -13,10 +13,10 @@ from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, Fak
 from tests.support.fake_openai.examples import WORDS, picture_example, texts, texts_table
 from tests.support.review_site import Site
 from twothirds.discovery.questions import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.outcome import Outcome, answers_in_order
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.checks import check
 from twothirds.flows.enrich.flow import enrich_with

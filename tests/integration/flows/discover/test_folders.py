@@ -15,9 +15,11 @@ from tests.support.growing_worlds import World
 from twothirds.flows.compare.flow import run_comparison
 from twothirds.flows.compare.preparation import prepare_comparison
 from twothirds.flows.compare.settings import CompareSettings
-from twothirds.flows.discover.flow import discover, run_discovery
+from twothirds.flows.discover.flow import discover
 from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models import Elicited, Oracle, collect_answers
 from twothirds.reports import Run
 from twothirds.reports.compare import write_comparison
 from twothirds.reports.run import RunError
@@ -189,14 +191,15 @@ def test_a_second_discovery_in_the_folder_is_refused_while_the_first_runs(world:
     second = prepared(world)
     refusals = []
 
-    def meanwhile(*_: object) -> None:
+    def meanwhile(oracle: Oracle, questions: list[Any]) -> Elicited:
         with pytest.raises(
             RunError, match=r"another discovery is writing .*run \(process \d+ on .*\): wait for it"
         ) as one:
             run_discovery(second, run_id="second")
         refusals.append(str(one.value))
+        return collect_answers(oracle, questions)
 
-    run_discovery(prepared(world), run_id="first", on_round=meanwhile)
+    run_discovery(prepared(world), run_id="first", compare=meanwhile)
     assert refusals
     assert Run(second.folder).summary.run_id == "first"
     with (

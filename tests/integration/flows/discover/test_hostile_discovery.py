@@ -11,9 +11,9 @@ import pytest
 from tests.support.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.slow import slow
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.prices import parse_price
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports.finished_run import Run
 from twothirds.sources.load import load_dataset

@@ -18,10 +18,10 @@ from tests.support.fake_openai.examples import WORDS, texts
 from tests.support.fake_openai.mind import Page
 from tests.support.growing_worlds import TellingWorld
 from tests.support.people import TruthfulPerson
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.outcome import Outcome, answers_in_order
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings

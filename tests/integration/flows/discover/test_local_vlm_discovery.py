@@ -12,7 +12,7 @@ from PIL import Image
 from tests.support.tiny_models import save_tiny_llava
 from twothirds.discovery.strategies import make_strategy
 from twothirds.flows.discover.findings import Progress
-from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.flows.discover.loop import Asker, Limits, Loop
 from twothirds.models.cached import CachedOracle
 from twothirds.models.labelling import LabelBatch, collect_answers, collect_votes
 from twothirds.models.ledger import RunLedger
@@ -39,13 +39,11 @@ def discover(folder: Path, store: Store, run: str, pictures: list[Example]) -> t
     store.runs.begin(run, "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
     recorded = CachedOracle(LocalVlmOracle(config), RunLedger(store, run, "scope"))
     strategy = make_strategy("adaptive-triple", len(pictures), np.random.default_rng(0))
-    loop = Loop(
-        strategy,
-        pictures,
-        Limits(2),
+    asker = Asker(
         partial(collect_answers, recorded),
         lambda features: collect_votes(recorded, LabelBatch(pictures, features, 3)),
     )
+    loop = Loop(strategy, pictures, Limits(2), asker)
     return loop.run(), recorded
 
 

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.growing_worlds import TellingWorld
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports import Run
 from twothirds.reports.export import export_run

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.comparisons import compared, make_world, write_votes
 from twothirds.discovery import StrategyError
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.reports import Run
 

@@ -17,9 +17,9 @@ from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.fake_openai.mind import read_page
 from twothirds.flows.cli.options import read_options
 from twothirds.flows.discover.findings import StopReason
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import WORKING_SET, DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings

@@ -15,8 +15,9 @@ import pytest
 from twothirds.discovery import interest_and_distinctness
 from twothirds.flows.cli.app import main
 from twothirds.flows.discover import flow
-from twothirds.flows.discover.flow import _discover, run_discovery
+from twothirds.flows.discover.flow import _discover
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.prefect_api.history import History
 from twothirds.models import MICRO, AnswersUnusable

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.fake_openai import Failings, LifelikeServer
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.runs.curate import CurationRequest, curate
 from twothirds.models import AnswersPending, Feature, Same

@@ -15,10 +15,10 @@ import pytest
 
 from tests.support.fake_openai import Failings, LifelikeServer
 from twothirds.discovery.strategies import NARROWEST, WIDEST
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.known import read_features
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import PAID_PICTURES, PAID_TEXTS, Profile
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.runs import export
 from twothirds.flows.runs.curate import CurationRequest, curate

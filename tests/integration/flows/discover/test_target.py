@@ -10,13 +10,13 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from tests.support.heard import Heard
 from tests.support.made import letters
 from twothirds.discovery.questions import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import Prepared, prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.errors import UsageError
-from twothirds.flows.progress import Display
 from twothirds.flows.runs import forecast_control, report
 from twothirds.flows.runs.report import unguided_control
 from twothirds.reports import Run
@@ -49,14 +49,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "truth.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("id", *names), *((f"e{row}", *truth[row]) for row in range(N))])
     return folder
-
-
-class Heard(Display):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
 
 
 def prepared(world: Path, folder: Path, **changed: Any) -> Prepared:
@@ -142,7 +134,7 @@ def test_a_report_on_the_target_makes_the_unguided_control_within_its_budget(wor
     run = discovered(world, tmp_path, target="cause", oracle="simulated?price=0.001", queries=3)
     heard = Heard()
     both, tags = (forecast_control(run, column, None) for column in ("cause", "kind"))
-    assert unguided_control(run, None, None, heard) is None
+    assert unguided_control(run, None, None, heard.stream) is None
     assert "no unguided control: it will likely cost" in heard.said[-1]
     assert lacks_unguided(run.folder, run.summary, "cause")
     page = report(run, target="cause", budget="2").path.read_text()

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.people import TruthfulPerson
 from tests.support.valued_worlds import ValuedWorld
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.oracle import AnswersPending
 from twothirds.reports.finished_run import Run

@@ -16,16 +16,16 @@ from PIL import Image
 
 from tests.support.fake_openai import CHAT, FakeModel, FakeOpenAI
 from tests.support.fake_openai.mind import COLOURS, read_page
+from tests.support.heard import Heard
 from tests.support.input_forms import archive
 from tests.support.review_site import running_site
 from twothirds.flows.compare.preparation import prepare_comparison
 from twothirds.flows.compare.settings import CompareSettings
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.progress import Display
 from twothirds.models.oracle import Feature, Label
 from twothirds.reports.export.formats import export_run
 from twothirds.reports.finished_run import Run
@@ -64,18 +64,10 @@ def settings(server: FakeOpenAI, table: Path, folder: Path, **changes: Any) -> D
     )
 
 
-class Heard(Display):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-
 def test_a_model_sees_both_and_the_copy_is_labelled_once(server: FakeOpenAI, table: Path, tmp_path: Path) -> None:
     heard = Heard()
-    run_discovery(prepare(settings(server, table, tmp_path), heard), run_id="one")
-    assert "one example has the same content as another: each content is labelled once" in heard.lines
+    run_discovery(prepare(settings(server, table, tmp_path), heard.stream), run_id="one")
+    assert "one example has the same content as another: each content is labelled once" in heard.said
     run = Run(tmp_path / "run")
     names = set(run.features["name"])
     assert names & set(FRUITS), "nobody can tell fruits apart without the text"
@@ -160,6 +152,6 @@ def test_comparing_and_a_contrastive_model_that_does_not_read(table: Path, tmp_p
         store=str(tmp_path / "s"),
         **COLUMNS,
     )
-    prepared = prepare_comparison(chosen, heard)
+    prepared = prepare_comparison(chosen, heard.stream)
     assert [one.text is not None and one.image is not None for one in prepared.dataset.examples] == [True] * 10
-    assert "contrastive looks at pictures only: the texts of 10 examples are not shown to it" in heard.lines
+    assert "contrastive looks at pictures only: the texts of 10 examples are not shown to it" in heard.said

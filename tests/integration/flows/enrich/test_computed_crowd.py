@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.growing_worlds import TellingWorld, World, night, table
 from tests.support.slow import slow
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich import batches
 from twothirds.flows.enrich.batches import Labeller, Resources

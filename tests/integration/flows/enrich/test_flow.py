@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.growing_worlds import World, night, table
+from tests.support.heard import Heard
 from twothirds.flows import api
 from twothirds.flows.enrich import batches
 from twothirds.flows.enrich.batches import Labeller, Resources
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.errors import UsageError
-from twothirds.flows.progress import Display
+from twothirds.flows.events import Progressed
 from twothirds.models import Feature, LabelBatch
 from twothirds.reports.run import RunError, TableBusy, locked
 from twothirds.sources import Example, iter_examples
@@ -237,15 +238,8 @@ def test_a_process_of_a_cluster_opens_its_oracle_once_however_many_batches_it_la
 
 
 def test_answers_are_counted_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
-    class LiveRuns(Display):
-        def __init__(self) -> None:
-            self.seen: list[tuple[int, str]] = []
-
-        def update(self, done: int, detail: str) -> None:
-            self.seen.append((done, detail))
-
-    watched = LiveRuns()
-    summary = night(world, display=watched, oracle="simulated?price=0.001&latency=0.05&width=8")
-    answers = [int(detail.split()[0]) for _, detail in watched.seen]
+    heard = Heard()
+    summary = night(world, events=heard.stream, oracle="simulated?price=0.001&latency=0.05&width=8")
+    answers = [int(counted.detail.split()[0]) for counted in heard.of(Progressed)]
     assert any(0 < so_far < summary["paid_calls"] for so_far in answers), "all is one batch"
-    assert watched.seen[0][0] == 60
+    assert heard.of(Progressed)[0].done == 60

@@ -12,23 +12,15 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.growing_worlds import World, night
+from tests.support.heard import Heard
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.forecast import forecast_enrichment
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.progress import Display
 from twothirds.models.oracle import MICRO
 from twothirds.store import Store
 
 BUDGET: dict[str, Any] = {"budget": "0.1", "per": "month"}  # of 100 labels
 MONTH = 32 * 86_400
-
-
-class Heard(Display):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.lines.append(message)
 
 
 def move_back(store: Path, seconds: int = MONTH) -> None:
@@ -48,9 +40,9 @@ def test_the_nights_of_a_month_share_its_budget(tmp_path: Path) -> None:
     store = world.folder / "store.sqlite"
     assert night(world, **BUDGET)["stopped_because"] == "done"  # 60 labels
     world.add(20)
-    second = night(world, display=heard, **BUDGET)
+    second = night(world, events=heard.stream, **BUDGET)
     assert any(
-        "budget 0.1000 USD per month: 0.0400 USD is left, the next month begins on" in line for line in heard.lines
+        "budget 0.1000 USD per month: 0.0400 USD is left, the next month begins on" in line for line in heard.said
     )
     assert second["stopped_because"] == "budget"
     assert "budget of 0.10 USD per month is used up" in second["message"]

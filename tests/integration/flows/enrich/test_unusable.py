@@ -11,8 +11,8 @@ import pytest
 from tests.support.fake_openai import LABELS, FakeOpenAI
 from twothirds.flows.cli.errors import explain
 from twothirds.flows.cli.store_check import check
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich import summary as written_summary
 from twothirds.flows.enrich.flow import enrich_with

@@ -50,7 +50,7 @@ def test_it_is_proposed_and_priced_before_anything_is_asked(world: ValuedWorld) 
 
 def test_values_are_those_of_the_truth_in_spite_of_wrong_answers(world: ValuedWorld) -> None:
     run = world.run(oracle="simulated?flip=0.06&price=0.001")
-    done = attributes(run, confirmed=True)
+    done = attributes(run, confirm=lambda _: True)
     assert done.data["done"]
     assert families_of(run) == {"hair colour": set(HAIR), "top colour": set(TOP)}  # with the colour that was missing
     after = Run(run.folder)
@@ -64,13 +64,13 @@ def test_values_are_those_of_the_truth_in_spite_of_wrong_answers(world: ValuedWo
 
 def test_a_change_is_undone_and_made_again_without_asking(world: ValuedWorld) -> None:
     run = world.run(oracle="simulated?price=0.001")
-    attributes(run, confirmed=True)
+    attributes(run, confirm=lambda _: True)
     before = Run(run.folder).attributes
     assert "took back attributes" in curate(run, CurationRequest("undo", [])).lines[0]
     assert Run(run.folder).attributes.columns.empty
     again = attributes(Run(run.folder))
     assert again.data["likely_usd"] == pytest.approx(0.001 * again.data["calls"], abs=0.2)
-    attributes(Run(run.folder), confirmed=True)
+    attributes(Run(run.folder), confirm=lambda _: True)
     pd.testing.assert_frame_equal(Run(run.folder).attributes, before)
     with Store.open(str(world.folder / "store.sqlite")) as store:
         asked = [(line.paid_calls, line.cached_calls) for line in store.costs.lines() if line.cached_calls]
@@ -86,7 +86,7 @@ def test_features_that_are_independent_are_not_forced(tmp_path: Path) -> None:
     world.truth[:, : len(HAIR)] = rng.random(shape) < 0.35  # an example may have several colours of hair
     world.labels = world.truth.copy()
     run = world.run(oracle="simulated")
-    attributes(run, confirmed=True)
+    attributes(run, confirm=lambda _: True)
     assert families_of(run) == {"top colour": set(TOP)}
 
 
@@ -100,7 +100,7 @@ def test_an_oracle_that_calls_anything_an_attribute_does_not_make_one(tmp_path: 
     lines = [f"{name},{HAIR[0]},w,{row[0]}" for name, row in zip(world.ids, world.truth.tolist(), strict=True)]
     votes.write_text("example,feature,worker,label\n" + "\n".join(lines) + "\n")
     run = world.run(oracle=f"recorded:{votes}")
-    attributes(run, confirmed=True)
+    attributes(run, confirm=lambda _: True)
     assert families_of(run) == {}
 
 
@@ -132,7 +132,7 @@ def test_people_name_and_choose(tmp_path: Path) -> None:
         person = TruthfulPerson(store.queue, "ann", load_dataset(str(world.folder / "texts.csv")))
         for _ in range(12):
             try:
-                attributes(Run(run.folder), confirmed=True)
+                attributes(Run(run.folder), confirm=lambda _: True)
                 break
             except AnswersPending:
                 while person.answer_page():
@@ -143,7 +143,7 @@ def test_people_name_and_choose(tmp_path: Path) -> None:
 
 def test_exports_report_and_enrichment_carry_the_values(world: ValuedWorld, tmp_path: Path) -> None:
     run = world.run(oracle="simulated")
-    attributes(run, confirmed=True)
+    attributes(run, confirm=lambda _: True)
     after = Run(run.folder)
     files = {
         path.name: path
@@ -173,7 +173,7 @@ def test_exports_report_and_enrichment_carry_the_values(world: ValuedWorld, tmp_
 
 def test_a_renamed_feature_stays_its_value_and_a_dropped_one_leaves_it(world: ValuedWorld) -> None:
     run = world.run(oracle="simulated")
-    attributes(run, confirmed=True)
+    attributes(run, confirm=lambda _: True)
     curate(Run(run.folder), CurationRequest("rename", ["grey hair", "silver hair"], confirmed=True))
     curate(Run(run.folder), CurationRequest("drop", ["black hair"], confirmed=True))
     [hair] = [one for one in Run(run.folder).findings.attributes if one.name == "hair colour"]
@@ -195,7 +195,7 @@ def test_killed_and_repeated_it_ends_like_one_that_was_left_alone_and_pays_for_n
     """Killed among the names, among the values and before its change is written, or only once; on PostgreSQL."""
     oracle = "simulated?latency=0.01&price=0.001&flip=0.06&width=4"
     calm = ValuedWorld(tmp_path / "calm", n=40).run(oracle=oracle, store=str(tmp_path / "calm.sqlite"))
-    assert attributes(calm, confirmed=True).data["done"]
+    assert attributes(calm, confirm=lambda _: True).data["done"]
     with Store.open(str(tmp_path / "calm.sqlite")) as store:
         total = sum(line.paid_calls for line in store.costs.lines())
     url = postgres.fresh_schema()
@@ -210,7 +210,7 @@ def test_killed_and_repeated_it_ends_like_one_that_was_left_alone_and_pays_for_n
         assert total // 2 <= store.requests.count() <= total
     kill_flows(*command, killed_by=(AT_CHANGE, "after"))
     pd.testing.assert_frame_equal(Run(run.folder).attributes, Run(calm.folder).attributes)
-    assert attributes(Run(run.folder), confirmed=True).data["families"] == [], "they are made already"
+    assert attributes(Run(run.folder), confirm=lambda _: True).data["families"] == [], "they are made already"
     assert [entry.action for entry in read_log(run.folder)] == ["attributes"]
     with Store.open(url) as store:
         assert store.check.problems() == []

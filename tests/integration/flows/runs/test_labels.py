@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.growing_worlds import World, night, table
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.runs import export
 from twothirds.flows.runs.curate import CurationRequest, curate

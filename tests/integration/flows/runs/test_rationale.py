@@ -18,8 +18,8 @@ from tests.support.run_folders import make_run
 from tests.support.valued_worlds import ValuedWorld
 from twothirds.flows.api import estimate, rationale
 from twothirds.flows.cli.app import main
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.runs import RationaleRequest, ask_why, correct_labels, forecast_reasons
 from twothirds.flows.runs.rationale import chosen_cells

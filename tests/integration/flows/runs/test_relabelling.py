@@ -10,8 +10,8 @@ import pytest
 from tests.support.fake_openai import FakeModel, FakeOpenAI
 from tests.support.growing_worlds import TRAITS, World
 from twothirds.flows.cli.store_check import check
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.runs.curate import CurationRequest, curate
 from twothirds.reports.finished_run import Run

@@ -10,8 +10,8 @@ from PIL import Image
 
 from benchmarks.faces_model.evaluate import as_examples
 from benchmarks.faces_model.face import held_out_faces
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings

@@ -10,11 +10,11 @@ from tests.integration.conftest import Clock
 from tests.support.made import texts
 from tests.support.people import TruthfulPerson, at_work
 from twothirds.discovery.questions import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.oracles import build_oracle
-from twothirds.flows.reviewing import suspension as waiting
+from twothirds.flows.reviewing import waiting
 from twothirds.flows.settings import Environment
 from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger

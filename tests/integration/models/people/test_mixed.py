@@ -10,8 +10,8 @@ import pytest
 from tests.support.made import texts
 from tests.support.people import TruthfulPerson
 from twothirds.discovery.questions import Kind
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.labelling import LabelBatch, collect_votes
 from twothirds.models.ledger import RunLedger

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twothirds.flows.discover.live.commands import COMMANDS, ChangeBudget, CommandProblem, read_command, read_line
+from twothirds.flows.discover.commands import COMMANDS, ChangeBudget, CommandProblem, read_command, read_line
 
 WHOLE: dict[str, dict[str, Any]] = {
     "stop": {},

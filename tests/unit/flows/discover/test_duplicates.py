@@ -9,8 +9,8 @@ import numpy as np
 from tests.support.made import texts
 from twothirds.discovery import Comparison, Described, Duplicates, Kind, Labels
 from twothirds.flows.discover.findings import Finding
-from twothirds.flows.discover.loop import Limits, Loop
-from twothirds.flows.discover.same_questions import SameQuestions
+from twothirds.flows.discover.loop import Asker, Limits, Loop
+from twothirds.flows.discover.same_questions import DuplicateCheck, SameQuestions
 from twothirds.models import Answer, Compare, Elicited, Feature, OracleUnavailable, Same, Verdict, Votes
 from twothirds.models.oracle import BudgetExhausted
 
@@ -119,7 +119,7 @@ def discovered(names: list[str]) -> tuple[list[Finding], Named, Judge, int]:
             votes.value[place, :, 0] = noisy(TRUTH[feature.name], len(feature.name))
         return votes
 
-    loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, same=SameQuestions(judge))
+    loop = Loop(strategy, texts(N), Limits(len(names)), Asker(compare, label), DuplicateCheck(SameQuestions(judge)))
     return loop.run().findings, strategy, judge, asked[0]
 
 

@@ -12,7 +12,7 @@ from tests.support.made import crowd_of, letters, random_truth, texts
 from twothirds.discovery import UNKNOWN
 from twothirds.discovery.strategies import make_strategy
 from twothirds.flows.discover.findings import Progress, StopReason
-from twothirds.flows.discover.loop import Limits, Loop
+from twothirds.flows.discover.loop import Asker, Limits, Loop
 from twothirds.models.labelling import Elicited, LabelBatch, Votes, collect_answers, collect_votes
 from twothirds.models.oracle import Answer, Compare, Feature, NamedFeature, Oracle, OracleUnavailable, Verdict
 from twothirds.sources import Example
@@ -33,7 +33,7 @@ def discovered(
     examples = texts(len(truth))
     crowd = crowd_of(truth, **behaviour)
     made = make_strategy(strategy, len(examples), np.random.default_rng(0), **(options or {}))
-    return Loop(made, examples, limits, partial(collect_answers, crowd), labelling(crowd, examples, votes)).run()
+    return Loop(made, examples, limits, Asker(partial(collect_answers, crowd), labelling(crowd, examples, votes))).run()
 
 
 def test_labels_of_an_unerring_crowd_are_the_truth() -> None:
@@ -148,7 +148,7 @@ def test_a_known_feature_in_other_words_is_not_labelled_again(again: str) -> Non
         return Votes.empty(features, len(examples), 1)
 
     strategy = make_strategy("random-triple", len(examples), np.random.default_rng(0))
-    progress = Loop(strategy, examples, Limits(queries=3), compare, label).run()
+    progress = Loop(strategy, examples, Limits(queries=3), Asker(compare, label)).run()
     assert labelled == ["trait x", "trait y"]
     assert progress.repeated == 1
 
@@ -163,7 +163,7 @@ def test_a_run_ends_early_when_answers_name_only_what_is_known() -> None:
         return Votes.empty(features, len(examples), 1)
 
     strategy = make_strategy("auto", len(examples), np.random.default_rng(0))
-    progress = Loop(strategy, examples, Limits(queries=35), compare, label).run()
+    progress = Loop(strategy, examples, Limits(queries=35), Asker(compare, label)).run()
     assert progress.stopped is StopReason.REPEATS
     assert (progress.queries, progress.repeated, len(progress.findings)) == (11, 10, 1)
     assert progress.notice.startswith("stopped after 11 of 35 queries: the last 10 answers named known features only")
@@ -184,7 +184,7 @@ def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_
         return collect_answers(crowd, questions)
 
     strategy = make_strategy("adaptive-triple", len(examples), np.random.default_rng(0))
-    loop = Loop(strategy, examples, Limits(queries=8), compare, labelling(crowd, examples))
+    loop = Loop(strategy, examples, Limits(queries=8), Asker(compare, labelling(crowd, examples)))
     if not answered:
         with pytest.raises(OracleUnavailable, match=r"^gone$"):
             loop.run()
@@ -211,7 +211,7 @@ class LiveRuns:
             return put(features)
 
         strategy = make_strategy("auto", len(truth), np.random.default_rng(0), most=limits.per_question)
-        self.loop = Loop(strategy, self.examples, limits, compare, label)
+        self.loop = Loop(strategy, self.examples, limits, Asker(compare, label))
 
     @property
     def kinds(self) -> str:
@@ -261,7 +261,7 @@ def test_after_a_short_answer_fewer_features_are_asked_for_and_after_a_full_one_
 
     strategy = make_strategy("auto", 30, np.random.default_rng(0), most=8)
     label = labelling(crowd_of(random_truth(30, 10)), examples)
-    Loop(strategy, examples, Limits(queries=8, per_question=8), compare, label).run()
+    Loop(strategy, examples, Limits(queries=8, per_question=8), Asker(compare, label)).run()
     assert asked == [8, 8, 6, 3, 2, 4, 8, 8]
 
 
@@ -274,12 +274,14 @@ def test_what_was_found_is_labelled_before_a_round_that_ends_early_is_over() -> 
     stopped = LiveRuns(Limits(queries=30, labels_after=10))
     said: list[int] = []
 
-    def stop_after_four(progress: Progress, _: object) -> None:
-        said.append(progress.waiting)
-        if progress.queries == 4:
-            progress.stopped = StopReason.STOPPED
+    class StopAfterFour:
+        def apply(self, loop: Loop) -> bool:
+            said.append(loop.progress.waiting)
+            if loop.progress.queries == 4:
+                loop.stop()
+            return False
 
-    progress = stopped.loop.run(stop_after_four)
+    progress = stopped.loop.run(control=StopAfterFour())
     assert stopped.kinds == "ccccl"
     assert said == [1, 2, 3, 4, 0], "it is told after every question, not once a round"
     assert len(progress.findings) == 4

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.settings import served_at
 from twothirds.reports import Run

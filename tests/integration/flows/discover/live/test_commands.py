@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
-from twothirds.flows.discover.flow import run_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import Profile
+from twothirds.flows.discover.run import run_discovery
 from twothirds.models import Answer, LabelBatch, Oracle, Votes, collect_votes
 from twothirds.reports.curation.events import read_events
 from twothirds.reports.curation.log import read_log
@@ -134,16 +134,21 @@ def test_a_lowered_budget_does_not_wait_for_the_labels_of_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("twothirds.models.people.simulated.AT_ONCE", WIDTH)
+    monkeypatch.setattr("twothirds.flows.discover.control.LOOK_SECONDS", 0)
     world = World(tmp_path / "large", 400, TRAITS)
     chosen = settings(world, budget="1")
     lower, answered = wishing(out_of(chosen), action="budget", usd="0.01"), 0
 
     def label(oracle: Oracle, batch: LabelBatch) -> Votes:
-        def on_answer(_: Answer) -> None:
+        heard = batch.on_answer
+        assert heard is not None
+
+        def on_answer(answer: Answer) -> None:
             nonlocal answered
             answered += 1
             if answered == 2:
                 lower()
+            heard(answer)
 
         batch.on_answer = on_answer
         return collect_votes(oracle, batch)

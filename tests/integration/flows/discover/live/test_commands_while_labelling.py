@@ -17,6 +17,7 @@ from twothirds.reports.finished_run import Run
 from twothirds.reports.run import LiveRun
 
 COMPARED, EXAMPLES = 12, 400
+WANTED = ("CommandApplied", "RunEnded")
 WIDTH = 16
 # When a command is applied, one group of answers may be committed and not yet seen, and as much again be on its way:
 # the answers that wait to be committed, a group that is sent meanwhile, and one that the crowd has pulled.
@@ -25,7 +26,7 @@ UNSEEN = 2 * (UNCOMMITTED + 2) * WIDTH
 
 @pytest.fixture(autouse=True)
 def _looks_at_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twothirds.flows.discover.live.steering.LOOK_SECONDS", 0)
+    monkeypatch.setattr("twothirds.flows.discover.control.LOOK_SECONDS", 0)
     monkeypatch.setattr("twothirds.models.people.simulated.AT_ONCE", WIDTH)
 
 
@@ -58,7 +59,7 @@ def test_stop_is_heeded_before_the_next_labels_are_sent_and_the_same_command_goe
     assert paid < 0.3 * whole.summary.paid_calls, "nearly all of the bill is saved"
     assert paid <= run.summary.queries + len(TRAITS) * COMPARED + 100 + UNSEEN
     events = LiveRun(folder / "live.jsonl").events()
-    assert [one["kind"] for one in events if one["kind"] in ("steered", "ended")] == ["steered", "ended"]
+    assert [one["kind"] for one in events if one["kind"] in WANTED] == list(WANTED)
     assert events[-1]["reason"] == "stopped"
     more = discovered(chosen)
     assert more.summary.stopped_because == "queries"

@@ -23,7 +23,7 @@ from twothirds.reports.finished_run import Run
 from twothirds.sources.load import load_dataset
 from twothirds.store import Store
 
-WATCHED_REST = "twothirds.flows.discover.live.steering.LOOK_SECONDS"
+WATCHED_REST = "twothirds.flows.discover.control.LOOK_SECONDS"
 
 IDS = [f"e{number:06}" for number in range(24)]
 COMMANDS = some.one_of(

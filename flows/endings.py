@@ -8,7 +8,7 @@ import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from twothirds.flows.errors import UsageError
+from twothirds.flows.errors import ServerError, UsageError
 
 MAX_PATH_CHARS = 200  # of a path that an error line repeats
 # Of the machine, not of what was given: no space, no quota, a broken disk, too many open files, no memory.
@@ -62,7 +62,6 @@ def ending_of(error: BaseException) -> Ending:
     if isinstance(error, UsageError) or extra_for(error):
         return BAD_INPUT
     from twothirds.discovery import StrategyError
-    from twothirds.flows.prefect_api.servers import ServerError
     from twothirds.models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
     from twothirds.reports.run import RunError, TableBusy
     from twothirds.reports.versions import ContractViolated
