@@ -54,9 +54,11 @@ def answers(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def events(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Their kinds in order, the fields of each kind, and the states in full; the rest is in the other files."""
+    """Their kinds in order, the fields of each kind, and the figures in full; the rest is in the other files. How often
+    the count of other labels is told depends on the machine."""
+    lines = [line for line in lines if line["kind"] != "Progressed" or line["figures"]]
     fields = {kind: sorted({name for line in lines if line["kind"] == kind for name in line}) for kind in _kinds(lines)}
-    states = [line for line in lines if line["kind"] == "state"]
+    states = [line for line in lines if line["kind"] == "Progressed"]
     return {"fields": fields, "kinds": " ".join(line["kind"] for line in lines), "states": states}
 
 
