@@ -181,7 +181,9 @@ class Events:
 
     def to(self, *more: Subscriber) -> Events:
         """A stream of its own for a part of the run, that these hear as well."""
-        return Events(self.emit, *more)
+        own = Events(self.emit)
+        own._subscribers += more
+        return own
 
     def emit(self, event: Event) -> None:
         with self._lock:
