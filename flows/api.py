@@ -60,7 +60,7 @@ __all__ = [
 def compare(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any]:
     """Ask several oracles the same questions: `compare("datasets/faces", oracles=["contrastive", "simulated"])` returns
     what comparison.json holds. What costs money needs a `budget`, or `yes`."""
-    from twothirds.flows.compare.flow import run_flow
+    from twothirds.flows.compare.flow import run_prepared
     from twothirds.flows.compare.forecast import forecast_comparison
     from twothirds.flows.compare.preparation import prepare_comparison
     from twothirds.flows.estimate import agreed_in_python
@@ -71,7 +71,7 @@ def compare(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, An
     budget = agreed_in_python(
         lambda: forecast_comparison(prepared), budget=chosen.budget, oracles=chosen.oracles, yes=yes, events=events
     )
-    run_flow(prepared.with_budget(budget))
+    run_prepared(prepared.with_budget(budget))
     comparison: dict[str, Any] = json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))
     return comparison
 
@@ -81,7 +81,7 @@ def enrich(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any
     """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary. What
     costs money needs a `budget`, or `yes`."""
     from twothirds.flows.enrich.checks import check, check_oracles
-    from twothirds.flows.enrich.flow import run_flow
+    from twothirds.flows.enrich.flow import run_enrichment
     from twothirds.flows.enrich.forecast import forecast_enrichment
     from twothirds.flows.estimate import agreed_in_python
 
@@ -96,7 +96,7 @@ def enrich(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any
             yes=yes,
             events=events,
         )
-    return run_flow(chosen.with_budget(budget), events).to_json()
+    return run_enrichment(chosen.with_budget(budget), events).to_json()
 
 
 @shows_settings(RediscoverSettings)
@@ -107,7 +107,7 @@ def rediscover(dataset: Any, *, yes: bool = False, **settings: Any) -> pd.DataFr
 
     from twothirds.flows.enrich.checks import check_oracles
     from twothirds.flows.enrich.forecast import forecast_rediscovery
-    from twothirds.flows.enrich.rediscover import run_rediscover_flow
+    from twothirds.flows.enrich.rediscover import run_rediscovery
     from twothirds.flows.estimate import agreed_in_python
 
     chosen, events = RediscoverSettings(dataset=dataset, **settings), events_for_python()
@@ -119,7 +119,7 @@ def rediscover(dataset: Any, *, yes: bool = False, **settings: Any) -> pd.DataFr
         yes=yes,
         events=events,
     )
-    return pd.DataFrame(run_rediscover_flow(chosen.with_budget(budget), events).rows)
+    return pd.DataFrame(run_rediscovery(chosen.with_budget(budget), events).rows)
 
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:

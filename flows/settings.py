@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_ty
 from urllib.parse import quote, urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -176,6 +176,18 @@ class RunSettings(BaseModel):
             return values
         folder = Path(platformdirs.user_data_dir(APP)) / "tables"
         return values | {"dataset": str(keep_frame(values["dataset"], folder, values.get("image_column")))}
+
+    _caller: Any = PrivateAttr(None)  # who starts the run in this process (prefect_api.runs.Caller)
+
+    @property
+    def caller(self) -> Any:
+        return self._caller
+
+    def called_by(self, caller: Any) -> Self:
+        """The same settings for a flow that is run here."""
+        copied = self.model_copy()
+        copied._caller = caller
+        return copied
 
     @property
     def columns(self) -> Columns:

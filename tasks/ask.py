@@ -93,12 +93,6 @@ def probe(oracle: Connects) -> None:
     log(f"{oracle}: what its server can do is known from before" if is_known else f"{oracle} answers")
 
 
-def probed(oracle: Oracle) -> None:
-    """`twothirds.models.oracle.connect` as a task, which only oracles with a server need."""
-    if isinstance(oracle, Connects):
-        probe(oracle)
-
-
 def _label_run_name() -> str:
     names = ", ".join(feature.name for feature in task_run.parameters["batch"].features)
     return f"label {names}"[:NAME_CHARS]

@@ -51,9 +51,9 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
             agree=ask_on_terminal(output.yes, prepared.events),
             events=prepared.events,
         )
-    from twothirds.flows.discover.flow import run_flow
+    from twothirds.flows.discover.flow import run_prepared
 
-    run = run_flow(prepared.with_budget(budget))
+    run = run_prepared(prepared.with_budget(budget))
     if output.json:
         print(as_json(run.summary.to_json()))
     else:
@@ -69,7 +69,7 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
         folder, _ = check(settings)
         events = terminal_events(output.log)
         check_oracles(settings, events)
-        from twothirds.flows.enrich.flow import run_flow
+        from twothirds.flows.enrich.flow import run_enrichment
         from twothirds.flows.enrich.forecast import forecast_enrichment
         from twothirds.flows.estimate import agreed_budget
 
@@ -80,7 +80,7 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
             agree=ask_on_terminal(output.yes, events),
             events=events,
         )
-    summary = run_flow(settings.with_budget(budget), events)
+    summary = run_enrichment(settings.with_budget(budget), events)
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
     return status_of(summary.stopped_because)
 
@@ -93,7 +93,7 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
         events = terminal_events(output.log)
         check_oracles(settings, events)
         from twothirds.flows.enrich.forecast import forecast_rediscovery
-        from twothirds.flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
+        from twothirds.flows.enrich.rediscover import PROPOSALS, run_rediscovery
         from twothirds.flows.estimate import agreed_budget
 
         budget = agreed_budget(
@@ -103,7 +103,7 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
             agree=ask_on_terminal(output.yes, events),
             events=events,
         )
-    found = run_rediscover_flow(settings.with_budget(budget), events)
+    found = run_rediscovery(settings.with_budget(budget), events)
     rows = found.rows
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])
@@ -127,9 +127,9 @@ def compare(settings: CompareSettings, output: Paying) -> int:
             agree=ask_on_terminal(output.yes, prepared.events),
             events=prepared.events,
         )
-    from twothirds.flows.compare.flow import run_flow
+    from twothirds.flows.compare.flow import run_prepared
 
-    result = run_flow(prepared.with_budget(budget))
+    result = run_prepared(prepared.with_budget(budget))
     if output.json:
         print(as_json(json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))))
     else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -20,8 +22,8 @@ from twothirds.flows.discover.preparation import as_rows
 from twothirds.flows.discover.remaining import LabelTask
 from twothirds.flows.endings import BUDGET
 from twothirds.flows.oracle_specs import OracleSpec
-from twothirds.flows.prefect_api.history import History
-from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.prefect_api.executor import TaskExecutor
+from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.settings import micro_of, served_at
 from twothirds.models import AnswersPending, OracleLost, collect_answers, collect_votes, connect, in_usd
@@ -42,50 +44,67 @@ VERSIONS = ("numpy", "scipy", "prefect")
 @flow(name="compare", flow_run_name=run_name, persist_result=False)
 def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
+    with flow_run(settings) as run:
+        prepared: PreparedComparison = run.prepared or prepare_comparison(settings, run.events)
+        prepared = replace(prepared, events=run.events)
+        run.events.log(
+            f"starts: {settings.dataset} with {', '.join(settings.oracles)}",
+            f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
+        )
+        for oracle in prepared.built:
+            run.connect(oracle)
+        comparison = _asked(prepared, run)
+        page = _page(comparison, prepared)
+        rows, verdict = summary_rows(comparison), verdict_of(comparison)
+        _publish(rows, verdict, prepared, run.executor)
+        stopped = _ended(comparison, prepared, run)
+        result = {
+            "page": str(page),
+            "summary": rows,
+            "verdict": verdict,
+            "stopped_because": str(StopReason.BUDGET) if stopped else "done",
+        }
+        run.done(result, result)
+    return run.state
 
-    def work(history: History) -> dict[str, Any]:
-        return _compare(prepare_comparison(settings, history.events), history)
 
-    return run_in_flow(work, settings)
-
-
-def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
-    """Within a flow run, or after it was lost."""
-    prepared, name = replace(prepared, events=history.events), prepared.dataset.name
-    run_id, settings = history.run_id, prepared.settings.model_dump(mode="json")
-    history.log(
-        f"starts: {prepared.settings.dataset} with {', '.join(prepared.settings.oracles)}",
-        f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
-    )
-    for oracle in prepared.built:
-        history.connect(oracle)
+def _asked(prepared: PreparedComparison, run: FlowRun) -> OracleComparison:
+    compare, labelling = partial(run.executor.call, elicit), partial(run.executor.call, label)
     try:
-        comparison = run_comparison(prepared, run_id=run_id, compare=history.task(elicit), label=history.task(label))
+        return run_comparison(prepared, run_id=run.run_id, compare=compare, label=labelling)
     except AnswersPending as pending:
-        suspend(history, name, prepared.store, run_id, pending)
+        suspend(run, prepared.store, run.run_id, pending)
         raise
+
+
+def _page(comparison: OracleComparison, prepared: PreparedComparison) -> Path:
     with prepared.events.waiting("writing the page"):
+        settings = prepared.settings.model_dump(mode="json")
         page = write_comparison(comparison, prepared.folder, prepared.dataset, settings)
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.events)
-    rows = summary_rows(comparison)
-    verdict = verdict_of(comparison)
-    link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
-    key, title = artifact_key("comparison", name), f"Oracles compared on {name}"
-    history.tell(publish, key, rows, title, link=link, report=report)
-    for rater in comparison.study.raters:
+    return page
+
+
+def _publish(
+    rows: list[dict[str, Any]], verdict: Sequence[str], prepared: PreparedComparison, executor: TaskExecutor
+) -> None:
+    name, link = prepared.dataset.name, served_at(prepared.folder)
+    report, key = "\n".join(f"- {sentence}" for sentence in verdict), artifact_key("comparison", name)
+    executor.tell(publish, key, rows, f"Oracles compared on {name}", link=link, report=report)
+
+
+def _ended(comparison: OracleComparison, prepared: PreparedComparison, run: FlowRun) -> str:
+    """Why an oracle was not asked everything: a budget is used up. Raises OracleLost."""
+    raters = comparison.study.raters
+    for rater in raters:
         if rater.lost:
             raise OracleLost.leaving(prepared.folder, rater.stopped)
-    history.log(*(f"cost: {rater.name} {in_usd(micro_of(rater.paid_usd))}" for rater in comparison.study.raters))
-    stopped = next((rater.stopped for rater in comparison.study.raters if rater.stopped), "")
-    if stopped:  # no oracle is lost: a budget is used up
-        history.end(BUDGET, stopped, name)
-    return {
-        "page": str(page),
-        "summary": rows,
-        "verdict": verdict,
-        "stopped_because": str(StopReason.BUDGET) if stopped else "done",
-    }
+    run.events.log(*(f"cost: {rater.name} {in_usd(micro_of(rater.paid_usd))}" for rater in raters))
+    stopped = next((rater.stopped for rater in raters if rater.stopped), "")
+    if stopped:
+        run.end(BUDGET, stopped)
+    return stopped
 
 
 def run_comparison(
@@ -127,10 +146,9 @@ def run_comparison(
         return compare_oracles(study)
 
 
-def run_flow(prepared: PreparedComparison) -> dict[str, Any]:
+def run_prepared(prepared: PreparedComparison) -> dict[str, Any]:
     """A comparison that is prepared already, as a flow run."""
-    labels = [prepared.dataset.name, *sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})]
-    work, events = partial(_compare, prepared), prepared.events
+    kinds = sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})
     with prepared.store:
-        result: dict[str, Any] = run_as_flow(compare_flow, prepared.settings, work, *labels, events=events)
+        result: dict[str, Any] = run_flow(compare_flow, prepared.settings, Caller(prepared.events, prepared), *kinds)
     return result

@@ -11,6 +11,7 @@ from prefect.client.schemas.objects import State
 
 from twothirds.flows.discover.findings import StopReason
 from twothirds.flows.discover.forecast import forecast_discovery
+from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
@@ -18,8 +19,8 @@ from twothirds.flows.endings import BUDGET
 from twothirds.flows.estimate import agreed_in_python
 from twothirds.flows.oracle_specs import may_cost
 from twothirds.flows.prefect_api.connection import starting_prefect
-from twothirds.flows.prefect_api.history import History
-from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.prefect_api.executor import TaskExecutor
+from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.settings import micro_of, served_at, shows_settings
 from twothirds.flows.subscribers.notebook import events_for_python
@@ -35,50 +36,68 @@ from twothirds.tasks import elicit, label, publish
 @flow(name="discover", flow_run_name=run_name, persist_result=False)
 def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
     """Discover named features in a data set and label every example with them."""
+    with flow_run(settings) as run:
+        prepared: Prepared = run.prepared or _prepared(settings, run)
+        prepared = replace(prepared, events=run.events.to(PrefectProgress(run.executor.tell, run.emit)))
+        _tell_plan(prepared)
+        run.connect(prepared.oracle)
+        outcome = _asked(prepared, run)
+        report = _report(prepared)
+        _publish(outcome, prepared, report, run.executor)
+        outcome.progress.raise_if_lost(prepared.folder)
+        outcome.raise_if_unusable(prepared.folder)
+        _end(outcome, run)
+    return run.state
 
-    def work(history: History) -> dict[str, Any]:
-        prepared = prepare(settings, history.events)
-        history.log(*estimate_of(prepared))
-        return _discover(prepared, history)
 
-    return run_in_flow(work, settings)
+def _prepared(settings: DiscoverSettings, run: FlowRun) -> Prepared:
+    prepared = prepare(settings, run.events)
+    run.events.log(*estimate_of(prepared))
+    return prepared
 
 
-def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
-    """Within a flow run, or after it was lost."""
-    name = prepared.dataset.name
-    progress = PrefectProgress(name, history.tell, history.emit)
-    prepared = replace(prepared, events=history.events.to(progress))
-    history.log(f"starts: {prepared.settings.dataset} with {prepared.settings.oracle}", plan_of(prepared))
-    if left := prepared.settings.budget_left(prepared.store):
-        history.events.say(left)
-    run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
-    history.connect(prepared.oracle)
+def _tell_plan(prepared: Prepared) -> None:
+    events, settings = prepared.events, prepared.settings
+    events.log(f"starts: {settings.dataset} with {settings.oracle}", plan_of(prepared))
+    if left := settings.budget_left(prepared.store):
+        events.say(left)
+
+
+def _asked(prepared: Prepared, run: FlowRun) -> Outcome:
     if stored := prepared.store.requests.count(prepared.scope):
         prepared.events.say(f"{stored:,} answers are stored already")
+    compare, labelling = partial(run.executor.call, elicit), partial(run.executor.call, label)
     try:
-        outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled)
+        return run_discovery(prepared, run_id=run.run_id, compare=compare, label=labelling)
     except AnswersPending as pending:
-        suspend(history, name, prepared.store, run_id, pending)
+        suspend(run, prepared.store, run.run_id, pending)
         raise
+
+
+def _report(prepared: Prepared) -> Run:
     with prepared.events.waiting("writing the report"):
         run = Run(prepared.folder)
         run.report(dataset=prepared.dataset)
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.events)
-    key, link, picture = artifact_key("features", name), served_at(prepared.folder), picture_of(run, run.findings)
+    return run
+
+
+def _publish(outcome: Outcome, prepared: Prepared, run: Run, executor: TaskExecutor) -> None:
+    name, link, picture = prepared.dataset.name, served_at(prepared.folder), picture_of(run, run.findings)
     lines = [str(outcome.progress), _paid(run.summary)]
     report = None if link else markdown_of(run.findings, prepared.dataset, lines, picture)
-    title = f"Features of {name}"
-    history.tell(publish, key, outcome.features(), title, picture=picture, link=link, report=report)
-    outcome.progress.raise_if_lost(prepared.folder)
-    outcome.raise_if_unusable(prepared.folder)
+    key, title = artifact_key("features", name), f"Features of {name}"
+    executor.tell(publish, key, outcome.features(), title, picture=picture, link=link, report=report)
+
+
+def _end(outcome: Outcome, run: FlowRun) -> None:
     summary = outcome.summary()
-    history.log(str(outcome.progress), *summary.notices, _paid(summary))
-    history.tell_refusals(name, summary.unusable)
+    run.events.log(str(outcome.progress), *summary.notices, _paid(summary))
+    run.tell_refusals(summary.unusable)
     if outcome.progress.stopped is StopReason.BUDGET:
-        history.end(BUDGET, outcome.progress.message, name)
-    return summary.to_json()
+        run.end(BUDGET, outcome.progress.message)
+    run.done(summary, summary.to_json())
 
 
 def plan_of(prepared: Prepared) -> str:
@@ -115,14 +134,12 @@ def _paid(summary: RunSummary) -> str:
     )
 
 
-def run_flow(prepared: Prepared) -> Run:
+def run_prepared(prepared: Prepared) -> Run:
     """A discovery that is prepared already, as a flow run. Its summary is its own, whoever writes the folder next."""
-    work, events = partial(_discover, prepared), prepared.events
     with prepared.store:
-        summary = run_as_flow(
-            discover_flow, prepared.settings, work, prepared.dataset.name, prepared.kind, events=events
-        )
-    return Run(prepared.folder, summary=RunSummary.model_validate(summary))
+        caller = Caller(prepared.events, prepared)
+        summary: RunSummary = run_flow(discover_flow, prepared.settings, caller, prepared.kind)
+    return Run(prepared.folder, summary=summary)
 
 
 @shows_settings(DiscoverSettings)
@@ -141,4 +158,4 @@ def discover(dataset: str, *, yes: bool = False, **settings: Any) -> Run:
             yes=yes,
             events=events,
         )
-    return run_flow(prepared.with_budget(budget))
+    return run_prepared(prepared.with_budget(budget))

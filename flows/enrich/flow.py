@@ -29,8 +29,7 @@ from twothirds.flows.enrich.update import Changes, Enrichment
 from twothirds.flows.enrich.values import ValueTable
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from twothirds.flows.prefect_api.history import History
-from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import UNUSABLE, RunEntry, resumed_runs, retry_time, run_context, was_unusable
 from twothirds.flows.runs import attributes_of, corrected_cells
@@ -135,35 +134,28 @@ VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are 
 @flow(name="enrich", flow_run_name=run_name, persist_result=False)
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
-    return run_in_flow(lambda history: _enrich(settings, history).to_json(), settings)
-
-
-def _enrich(settings: EnrichSettings, history: History, resources: Resources | None = None) -> EnrichSummary:
-    """Within a flow run, or after it was lost."""
-
-    def probe(oracle: Oracle) -> None:
-        history.connect(oracle)
-
-    name = name_of(settings.dataset)
-    history.log(f"starts: {settings.dataset} with {settings.oracle}")
-    with prefect_submit(settings, history) as submit:
-        summary = enrich_with(
-            settings,
-            run_id=history.run_id,
-            submit=submit,
-            connect=probe,
-            events=history.events,
-            on_pending=partial(suspend, history, name),
-            resources=resources,
-        )
-    history.log(*(f"skipped {left.id}: {left.reason}" for left in summary.left_out), *summary.lines())
-    history.tell(publish_enrichment, artifact_key("enriched", name), name, summary.to_json(), summary.lines())
-    history.tell_refusals(name, summary.unusable)
-    if moved := [drift["feature"] for drift in summary.drift if drift["moved"]]:
-        history.emit("twothirds.drift.moved", name, f"the share of {', '.join(moved)} has moved", features=moved)
-    if summary.stopped_because == StopReason.BUDGET:
-        history.end(BUDGET, summary.message, name)
-    return summary
+    with flow_run(settings) as run:
+        run.events.log(f"starts: {settings.dataset} with {settings.oracle}")
+        with prefect_submit(settings, run.executor) as submit:
+            summary = enrich_with(
+                settings,
+                run_id=run.run_id,
+                submit=submit,
+                connect=run.connect,
+                events=run.events,
+                on_pending=partial(suspend, run),
+                resources=run.prepared,
+            )
+        run.events.log(*(f"skipped {left.id}: {left.reason}" for left in summary.left_out), *summary.lines())
+        key, name = artifact_key("enriched", run.dataset), run.dataset
+        run.executor.tell(publish_enrichment, key, name, summary.to_json(), summary.lines())
+        run.tell_refusals(summary.unusable)
+        if moved := [drift["feature"] for drift in summary.drift if drift["moved"]]:
+            run.emit("twothirds.drift.moved", f"the share of {', '.join(moved)} has moved", features=moved)
+        if summary.stopped_because == StopReason.BUDGET:
+            run.end(BUDGET, summary.message)
+        run.done(summary, summary.to_json())
+    return run.state
 
 
 nightly_flow = enrich_flow.with_options(retries=RETRIES, retry_delay_seconds=RETRY_SECONDS)
@@ -346,14 +338,12 @@ def table_folder(out: str, *, writable: bool = True) -> OutFolder:
         return OutFolder.of(out, SUMMARY, writable=writable, growing=GROWING)
 
 
-def run_flow(settings: EnrichSettings, events: Events = SILENT) -> EnrichSummary:
+def run_enrichment(settings: EnrichSettings, events: Events = SILENT) -> EnrichSummary:
     """An enrichment as a flow run. A local model is loaded, and looks at the first pictures, while Prefect starts,
     unless there may be nothing new."""
-    name = name_of(settings.dataset)
     with closing(Resources(events)) as resources:
         here = is_local(settings.oracle) and settings.runner == "threads"  # else the processes of a cluster load it
         if here and not table_version(folder_of(settings)):
             threading.Thread(target=resources.load_ahead, args=(settings,), name="load", daemon=True).start()
-        work = partial(_enrich, settings, resources=resources)
-        summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, name, events=events)
+        summary: EnrichSummary = run_flow(enrich_flow, settings, Caller(events, resources))
         return summary

@@ -23,8 +23,7 @@ from twothirds.flows.enrich.flow import table_folder
 from twothirds.flows.enrich.settings import RediscoverSettings
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import deciding
-from twothirds.flows.prefect_api.history import History
-from twothirds.flows.prefect_api.runs import artifact_key, run_as_flow, run_in_flow, run_name
+from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.models import (
@@ -51,34 +50,31 @@ COLUMNS = ("name", "definition", "share", "question", "examples")
 
 
 @flow(name="rediscover", flow_run_name=run_name, persist_result=False)
-def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]] | State[Any]:
+def rediscover_flow(settings: RediscoverSettings) -> dict[str, Any] | State[Any]:
     """Propose features that tell apart what the known ones do not."""
-    return run_in_flow(lambda history: _rediscover(settings, history).rows, settings)
+    with flow_run(settings) as run:
+        run.events.log(f"starts: {settings.dataset} with {settings.oracle}", f"plan: {settings.queries} queries")
+        found = rediscover_with(
+            settings,
+            run_id=run.run_id,
+            compare=partial(run.executor.call, elicit),
+            label=partial(run.executor.call, label),
+            connect=run.connect,
+            events=run.events,
+            on_pending=partial(suspend, run),
+        )
+        title = f"Proposed features of {run.dataset}"
+        run.executor.tell(publish, artifact_key("proposals", run.dataset), found.rows, title)
+        if found.stopped_because == StopReason.BUDGET:
+            run.end(BUDGET, found.message)
+        run.done(found, {"proposals": found.rows})
+    return run.state
 
 
 class Rediscovered(NamedTuple):
     rows: list[dict[str, Any]]
     stopped_because: str
     message: str
-
-
-def _rediscover(settings: RediscoverSettings, history: History) -> Rediscovered:
-    """Within a flow run, or after it was lost."""
-    name = name_of(settings.dataset)
-    history.log(f"starts: {settings.dataset} with {settings.oracle}", f"plan: {settings.queries} queries")
-    found = rediscover_with(
-        settings,
-        run_id=history.run_id,
-        compare=history.task(elicit),
-        label=history.task(label),
-        connect=history.connect,
-        events=history.events,
-        on_pending=partial(suspend, history, name),
-    )
-    history.tell(publish, artifact_key("proposals", name), found.rows, f"Proposed features of {name}")
-    if found.stopped_because == StopReason.BUDGET:
-        history.end(BUDGET, found.message, name)
-    return found
 
 
 def rediscover_with(
@@ -196,8 +192,7 @@ def _write(file: Any, rows: list[dict[str, Any]]) -> None:
     writer.writerows({key: defuse(value) for key, value in row.items()} for row in rows)
 
 
-def run_rediscover_flow(settings: RediscoverSettings, events: Events = SILENT) -> Rediscovered:
+def run_rediscovery(settings: RediscoverSettings, events: Events = SILENT) -> Rediscovered:
     """A rediscovery as a flow run."""
-    work, name = partial(_rediscover, settings), name_of(settings.dataset)
-    found: Rediscovered = run_as_flow(rediscover_flow, settings, work, name, events=events)
+    found: Rediscovered = run_flow(rediscover_flow, settings, Caller(events))
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from twothirds.flows.enrich.batches import BatchFuture, LabelledBatch, Labeller, Submit
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.executor import TaskExecutor
 from twothirds.models import LabelBatch
 from twothirds.tasks import label_batch
 
@@ -32,26 +32,26 @@ class _TaskFuture:
 
     task: BatchFuture
     label: Callable[[], LabelledBatch]
-    history: History
+    executor: TaskExecutor
 
     def result(self) -> LabelledBatch:
-        return self.history.attempt(self.task.result, self.label, always=True)
+        return self.executor.result_of(self.task, self.label)
 
 
 @contextmanager
-def prefect_submit(settings: EnrichSettings, history: History) -> Iterator[Submit]:
+def prefect_submit(settings: EnrichSettings, executor: TaskExecutor) -> Iterator[Submit]:
     """One Prefect task per batch on the runner that the settings name; threads of this process once Prefect is lost."""
-    if history.lost:
+    if executor.lost:
         with local_submit(settings.workers) as submit_here:
             yield submit_here
         return
     with local_submit(settings.workers) as submit_here, task_runner(settings) as runner:
 
         def submit(labeller: Labeller, batch: LabelBatch) -> BatchFuture:
-            if history.lost:
+            if executor.lost:
                 return submit_here(labeller, batch)
             future: BatchFuture = runner.submit(label_batch, {"labeller": labeller, "batch": batch})
-            return _TaskFuture(future, partial(labeller, batch), history)
+            return _TaskFuture(future, partial(labeller, batch), executor)
 
         yield submit
 

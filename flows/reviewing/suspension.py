@@ -8,7 +8,7 @@ from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
 from twothirds.flows.endings import WAITING
-from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import FlowRun
 from twothirds.models import AnswersPending, digest_of
 from twothirds.store import Store
 from twothirds.store.review import Queue
@@ -16,15 +16,15 @@ from twothirds.store.review import Queue
 UUID_CHARS = 36
 
 
-def suspend(history: History, dataset: str, store: Store, run_id: str, pending: AnswersPending) -> None:
+def suspend(run: FlowRun, store: Store, run_id: str, pending: AnswersPending) -> None:
     """In a deployment, end this process until the page resumes the run. Elsewhere return: the run ends, and waits to be
     started again. `run_id` is that of the store, and begins with that of the flow run."""
-    in_deployment = bool(pending.items) and history.tell(lambda: deployment.id) is not None
+    in_deployment = bool(pending.items) and run.executor.tell(lambda: deployment.id) is not None
     store.queue.waits.begin(run_id, pending.items, suspended=in_deployment)
-    history.end(WAITING, str(pending), dataset)
+    run.end(WAITING, str(pending))
     if in_deployment:
         key = f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"  # never taken for an earlier one
-        history.tell(suspend_flow_run, key=key)
+        run.executor.tell(suspend_flow_run, key=key)
         store.queue.waits.begin(run_id, pending.items)  # not suspended, since Prefect is lost: to be run again
 
 

@@ -56,16 +56,15 @@ class PrefectProgress:
     """The share of the questions that are asked as one artifact of the flow run, and an event for every feature. `send`
     calls a function of Prefect's while its API answers."""
 
-    def __init__(self, dataset: str, send: Callable[..., Any], emit: Callable[..., None]) -> None:
-        self._dataset, self._send, self._emit = dataset, send, emit
+    def __init__(self, send: Callable[..., Any], emit: Callable[..., None]) -> None:
+        self._send, self._emit = send, emit
         self._artifact: ProgressArtifact | None = None
 
     def __call__(self, event: Event) -> None:
         match event:
-            case RunStarted(queries=queries):
-                self._artifact = self._send(ProgressArtifact, f"{queries} queries on {self._dataset}")
+            case RunStarted(name=name, queries=queries):
+                self._artifact = self._send(ProgressArtifact, f"{queries} queries on {name}")
             case Progressed(done, _, detail, total) if self._artifact is not None and event.figures and total:
                 self._send(self._artifact.update, done / total, detail)
             case FeatureLabelled(name, yes=yes, given=""):
-                found = f"found {name}"
-                self._emit("twothirds.feature.found", self._dataset, found, feature=name, positives=yes)
+                self._emit("twothirds.feature.found", f"found {name}", feature=name, positives=yes)

@@ -20,7 +20,7 @@ from tests.support.growing_worlds import World
 from tests.support.webhook import listening
 from twothirds.flows.enrich.flow import enrich_flow
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.prefect_api.history import send_history
+from twothirds.flows.prefect_api.executor import send_history
 
 ROOT = Path(__file__).parents[3]
 A_DAY, SOON = "within: 90000", "within: 10"  # the least that Prefect allows

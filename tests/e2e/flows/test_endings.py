@@ -24,7 +24,7 @@ from twothirds.flows.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOW
 from twothirds.flows.enrich.flow import enrich_flow, nightly_flow
 from twothirds.flows.enrich.rediscover import rediscover_flow
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
-from twothirds.flows.prefect_api.history import send_history
+from twothirds.flows.prefect_api.executor import send_history
 from twothirds.reports.run import TableBusy, locked
 from twothirds.store import Store
 from twothirds.store.errors import explained

@@ -15,7 +15,7 @@ from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.events import Progressed
-from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import Caller, FlowRun
 from twothirds.flows.subscribers import heartbeat
 from twothirds.flows.subscribers.heartbeat import Heartbeat
 from twothirds.models.openai import OpenAIConfig, OpenAIOracle
@@ -77,9 +77,9 @@ def test_a_server_that_takes_long_to_be_found_out_about_is_waited_for_in_words(s
     heard = Heard()
     oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=parse_price("0,0")))
     with oracle:
-        history = History(heard.stream)
-        history.lost = True
-        history.connect(oracle)
+        caller = Caller(heard.stream)
+        caller.executor.lost = True
+        FlowRun(DiscoverSettings(dataset="texts.csv", oracle="openai:gpt-4o-mini"), caller).connect(oracle)
     assert "waiting for openai:gpt-4o-mini at 127.0.0.1" in heard.said[0]
 
 

@@ -13,7 +13,7 @@ from tests.support.drawn import draw
 from tests.support.web_folder import web_folder
 from tests.support.written_files import written_files
 from twothirds.flows.cli.app import main
-from twothirds.flows.prefect_api.history import send_history
+from twothirds.flows.prefect_api.executor import send_history
 
 TOKEN = "qzmarked/zx9q+w04k"  # as it stands in an address, the two signs are escaped
 SENT = "qzmarked%2Fzx9q%2Bw04k"

@@ -17,7 +17,7 @@ from twothirds.flows.cli.app import main
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.prefect_api.history import send_history
+from twothirds.flows.prefect_api.executor import send_history
 
 KEY = "sk-marked-8c1f27d0e5"
 PASSWORD = "marked-p%40ss-41f7"  # as it stands in an address

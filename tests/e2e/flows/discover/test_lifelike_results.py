@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from tests.support.fake_openai import Failings, LifelikeServer
+from tests.support.no_prefect import run_without_prefect
 from twothirds.flows.cli.app import main
 from twothirds.flows.discover import flow
-from twothirds.flows.prefect_api.history import History
 from twothirds.models.prices import parse_price
 from twothirds.reports import Run
 from twothirds.sources import load_dataset
@@ -57,12 +56,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def without_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(_flow: Any, _settings: Any, work: Callable[[History], Any], *_labels: str, **_named: Any) -> Any:
-        history = History()
-        history.lost = True
-        return work(history)
-
-    monkeypatch.setattr(flow, "run_as_flow", run)
+    monkeypatch.setattr(flow, "run_flow", run_without_prefect)
 
 
 def test_everything_that_is_reported_agrees(

@@ -18,7 +18,7 @@ from tests.support.slow import slow
 from twothirds.flows.cli.app import main
 from twothirds.flows.enrich.flow import nightly_flow
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.prefect_api.runs import run_with_api
+from twothirds.flows.prefect_api.runs import Caller, run_flow
 from twothirds.models.oracle import MICRO
 from twothirds.models.prices import parse_price
 from twothirds.store import Store
@@ -220,7 +220,7 @@ def test_a_nightly_flow_that_is_tried_again_goes_on_from_the_partial_table(
     server.answers_left = 2 + 5
     threading.Thread(target=come_back, daemon=True).start()
     flow = nightly_flow.with_options(retry_delay_seconds=1)
-    summary = run_with_api(lambda: flow(settings, return_state=True), "texts").result()
+    summary = run_flow(flow, settings, Caller()).to_json()
     assert (summary["stopped_because"], summary["version"], summary["rows"]) == ("done", 2, 16)
     with Store.open(f"sqlite:///{tmp_path / 'table.sqlite'}") as store:
         assert [run["status"] for run in store.runs.overview()] == ["done", "oracle-unavailable"]

@@ -14,7 +14,7 @@ from tests.support.axe import serious_violations
 from tests.support.chromium import Opened, opened
 from tests.support.review_browser import SCREEN, Truth, digests_on, faces_by_people, wait_for_question
 from tests.support.review_site import Site, running_site
-from twothirds.flows.discover.flow import run_flow
+from twothirds.flows.discover.flow import run_prepared
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.reviewing import waiting
 from twothirds.reports.finished_run import Run
@@ -107,7 +107,7 @@ def test_two_reviewers_discover_three_features(
         opened(chromium, running.link("Ann"), viewport=SCREEN) as ann_sees,
         opened(chromium, running.link("Bob"), viewport=SCREEN, color_scheme="dark") as bob_sees,
     ):
-        finished = pool.submit(lambda: run_flow(prepare(settings)))
+        finished = pool.submit(lambda: run_prepared(prepare(settings)))
         ann, bob = Reviewer("Ann", Mouse(), ann_sees, truth), Reviewer("Bob", Keyboard(), bob_sees, truth)
         assert serious_violations(ann.page) == []
         ann.begin()

@@ -15,7 +15,7 @@ from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.oracle import Connects, OracleError
 from twothirds.models.prices import parse_price
-from twothirds.tasks.ask import probe, probed
+from twothirds.tasks.ask import probe
 
 PRICE = "0.15,0.60"
 
@@ -69,7 +69,8 @@ def test_the_task_connects_an_oracle_with_a_server_and_leaves_others_alone(serve
     assert isinstance(mixed, Connects)
     probe.fn(mixed)
     assert str(mixed.identity).startswith("mixed:openai:gpt-4o-mini")
-    probed(prepare(crowd.model_copy(update={"oracle": "human", "labeller": None})).oracle)
+    alone = prepare(crowd.model_copy(update={"oracle": "human", "labeller": None})).oracle
+    assert not isinstance(alone, Connects)
 
 
 def test_abilities_that_are_known_from_before_are_not_called_an_answer(

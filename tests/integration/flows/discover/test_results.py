@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from tests.support.no_prefect import run_without_prefect
 from twothirds.discovery import interest_and_distinctness
 from twothirds.flows.cli.app import main
 from twothirds.flows.discover import flow
-from twothirds.flows.discover.flow import _discover
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import Caller
 from twothirds.models import MICRO, AnswersUnusable
 from twothirds.reports import Run
 from twothirds.reports.export.card import card_of
@@ -46,16 +45,7 @@ def subset(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def without_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(_flow: Any, _settings: Any, work: Callable[[History], Any], *_labels: str, **_named: Any) -> Any:
-        return work(lost())
-
-    monkeypatch.setattr(flow, "run_as_flow", run)
-
-
-def lost() -> History:
-    history = History()
-    history.lost = True
-    return history
+    monkeypatch.setattr(flow, "run_flow", run_without_prefect)
 
 
 def test_positives_are_counted_over_what_was_labelled(subset: Run) -> None:
@@ -226,7 +216,7 @@ def test_from_python_a_run_without_usable_answers_raises_once_its_folder_is_writ
     where = {"store": str(tmp_path / "s.sqlite"), "out": str(tmp_path / "run")}
     prepared = prepare(DiscoverSettings(dataset=ZOO, oracle="simulated?refuse=1", queries=3, **where))
     with pytest.raises(AnswersUnusable, match="3 of 3 answers could not be used"):
-        _discover(prepared, lost())
+        run_without_prefect(flow.discover_flow, prepared.settings, Caller(prepared=prepared))
     assert Run(tmp_path / "run").summary.features == 0
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from twothirds.flows.enrich.batches import Resources
-from twothirds.flows.enrich.flow import enrich_with, run_flow
+from twothirds.flows.enrich.flow import enrich_with, run_enrichment
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.models.contrastive import Vectors
 from twothirds.models.contrastive.embeddings import Embedder
@@ -145,9 +145,9 @@ def test_a_model_is_loaded_ahead_where_it_will_label(
 ) -> None:
     begun: list[EnrichSettings] = []
     monkeypatch.setattr(Resources, "load_ahead", lambda _self, settings: begun.append(settings))
-    monkeypatch.setattr("twothirds.flows.enrich.flow.run_as_flow", lambda *_, **__: None)
+    monkeypatch.setattr("twothirds.flows.enrich.flow.run_flow", lambda *_, **__: None)
     about = {"features": "; ".join(NAMES), "oracle": "contrastive", "store": store_url, "runner": runner}
-    run_flow(EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about))
+    run_enrichment(EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about))
     for thread in threading.enumerate():
         if thread.name == "load":
             thread.join()

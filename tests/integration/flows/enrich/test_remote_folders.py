@@ -14,17 +14,18 @@ import platformdirs
 import pytest
 
 from tests.support.clouds import Clouds, clouds
-from twothirds.flows.compare.flow import _compare
+from tests.support.no_prefect import run_without_prefect
+from twothirds.flows.compare.flow import compare_flow
 from twothirds.flows.compare.preparation import prepare_comparison
 from twothirds.flows.compare.settings import CompareSettings
-from twothirds.flows.discover.flow import _discover
-from twothirds.flows.discover.preparation import prepare
+from twothirds.flows.discover.flow import discover_flow
+from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.forecast import forecast_enrichment
 from twothirds.flows.enrich.rediscover import rediscover_with
 from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
-from twothirds.flows.prefect_api.history import History
+from twothirds.flows.prefect_api.runs import Caller
 from twothirds.models.oracle import ServerAway
 from twothirds.reports.versions import ContractViolated
 from twothirds.sources import DatasetError
@@ -48,10 +49,8 @@ def texts(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "texts.csv", 12)
 
 
-def without_prefect() -> History:
-    history = History()
-    history.lost = True
-    return history
+def discover(prepared: Prepared) -> None:
+    run_without_prefect(discover_flow, prepared.settings, Caller(prepared=prepared))
 
 
 def write_texts(path: Path, count: int) -> Path:
@@ -78,13 +77,13 @@ def bucket(request: pytest.FixtureRequest, cloud: Clouds) -> str:
 
 def test_a_run_folder_elsewhere_is_complete_and_goes_on_where_it_was(cloud: Clouds, bucket: str, texts: Path) -> None:
     place = f"{bucket}/runs/one"
-    _discover(prepare(discover_settings(texts, place)), without_prefect())
+    discover(prepare(discover_settings(texts, place)))
     kept = json.loads(cloud.get(f"{place}/run.json"))
     assert kept["queries"] == 4
     for name in ("features.csv", "labels.csv", "labels.parquet", "answers.jsonl", "report.html"):
         assert cloud.get(f"{place}/{name}")
     shutil.rmtree(platformdirs.user_data_dir("twothirds"))  # as on another machine
-    _discover(prepare(discover_settings(texts, place, queries=6)), without_prefect())
+    discover(prepare(discover_settings(texts, place, queries=6)))
     assert json.loads(cloud.get(f"{place}/run.json"))["queries"] == 6
     with pytest.raises(Exception, match="holds another run"):
         prepare(discover_settings(texts, place, seed=3))
@@ -94,7 +93,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(cloud: Clouds, bu
     prepared = prepare(discover_settings(texts, f"{bucket}/runs/two"))
     cloud.put(f"{bucket}/runs/two/run.json", b"{}")
     with pytest.raises(ServerAway, match="somebody else has written it"):
-        _discover(prepared, without_prefect())
+        discover(prepared)
     assert cloud.get(f"{bucket}/runs/two/run.json") == b"{}"
 
 
@@ -152,6 +151,7 @@ def test_a_comparison_on_s3(cloud: Clouds, texts: Path) -> None:
         store=str(texts.with_name("store.sqlite")),
         out="s3://lab/compared",
     )
-    _compare(prepare_comparison(settings), without_prefect())
+    prepared = prepare_comparison(settings)
+    run_without_prefect(compare_flow, settings, Caller(prepared=prepared))
     assert b"<html" in cloud.get_s3("lab/compared/compare.html")
     assert json.loads(cloud.get_s3("lab/compared/comparison.json"))

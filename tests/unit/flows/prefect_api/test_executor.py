@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import httpx
 import pytest
 from prefect import task
@@ -9,7 +11,7 @@ from prefect.exceptions import Abort
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from tests.support.heard import Heard
-from twothirds.flows.prefect_api.history import History, is_failure_of_prefect
+from twothirds.flows.prefect_api.executor import TaskExecutor, is_failure_of_prefect
 
 URL = "http://127.0.0.1:4200/api"
 
@@ -52,12 +54,12 @@ def test_it_is_reported_once_and_tasks_become_plain_functions() -> None:
     def double(number: int) -> int:
         return 2 * number
 
-    history = History(said.stream)
+    executor = TaskExecutor(said.stream)
     with temporary_settings({PREFECT_API_URL: URL}):
-        assert history.tell(tell) is None
-        assert history.tell(tell) is None
-        assert history.task(double)(21) == 42
-    assert (history.lost, len(asked)) == (True, 1)
+        assert executor.tell(tell) is None
+        assert executor.tell(tell) is None
+        assert executor.call(double, 21) == 42
+    assert (executor.lost, len(asked)) == (True, 1)
     [line] = said.said
     assert line == (
         f"the Prefect server at {URL} no longer answers (All connection attempts failed): "
@@ -72,15 +74,17 @@ def test_other_errors_and_signals_pass() -> None:
     def suspended() -> None:
         raise Abort("suspended")
 
-    history = History()
+    executor = TaskExecutor()
     with pytest.raises(ValueError, match="a defect"):
-        history.tell(defect)
+        executor.tell(defect)
     with pytest.raises(Abort):
-        history.tell(suspended)
-    assert not history.lost
+        executor.tell(suspended)
+    assert not executor.lost
 
 
 def test_what_was_begun_before_is_still_waited_for() -> None:
-    history = History()
-    history.lost = True
-    assert history.attempt(lambda: "begun", lambda: "again", always=True) == "begun"
+    executor = TaskExecutor()
+    executor.lost = True
+    submitted: Future[str] = Future()
+    submitted.set_result("begun")
+    assert executor.result_of(submitted, lambda: "again") == "begun"
