@@ -23,7 +23,7 @@ from twothirds.flows.discover.remaining import LabelTask
 from twothirds.flows.endings import BUDGET
 from twothirds.flows.oracle_specs import OracleSpec
 from twothirds.flows.prefect_api.executor import TaskExecutor
-from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name
+from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.settings import micro_of, served_at
 from twothirds.models import AnswersPending, OracleLost, collect_answers, collect_votes, connect, in_usd
@@ -42,6 +42,7 @@ VERSIONS = ("numpy", "scipy", "prefect")
 
 
 @flow(name="compare", flow_run_name=run_name, persist_result=False)
+@travels
 def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
     with flow_run(settings) as run:

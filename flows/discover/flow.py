@@ -20,7 +20,7 @@ from twothirds.flows.estimate import agreed_in_python
 from twothirds.flows.oracle_specs import may_cost
 from twothirds.flows.prefect_api.connection import starting_prefect
 from twothirds.flows.prefect_api.executor import TaskExecutor
-from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name
+from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.settings import micro_of, served_at, shows_settings
 from twothirds.flows.subscribers.notebook import events_for_python
@@ -34,6 +34,7 @@ from twothirds.tasks import elicit, label, publish
 
 
 @flow(name="discover", flow_run_name=run_name, persist_result=False)
+@travels
 def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
     """Discover named features in a data set and label every example with them."""
     with flow_run(settings) as run:

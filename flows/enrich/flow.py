@@ -29,7 +29,7 @@ from twothirds.flows.enrich.update import Changes, Enrichment
 from twothirds.flows.enrich.values import ValueTable
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import answers_later, deciding, is_local, may_cost
-from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name
+from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import UNUSABLE, RunEntry, resumed_runs, retry_time, run_context, was_unusable
 from twothirds.flows.runs import attributes_of, corrected_cells
@@ -132,6 +132,7 @@ VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are 
 
 
 @flow(name="enrich", flow_run_name=run_name, persist_result=False)
+@travels
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
     with flow_run(settings) as run:

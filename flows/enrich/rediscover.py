@@ -23,7 +23,7 @@ from twothirds.flows.enrich.flow import table_folder
 from twothirds.flows.enrich.settings import RediscoverSettings
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import deciding
-from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name
+from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.models import (
@@ -50,6 +50,7 @@ COLUMNS = ("name", "definition", "share", "question", "examples")
 
 
 @flow(name="rediscover", flow_run_name=run_name, persist_result=False)
+@travels
 def rediscover_flow(settings: RediscoverSettings) -> dict[str, Any] | State[Any]:
     """Propose features that tell apart what the known ones do not."""
     with flow_run(settings) as run:

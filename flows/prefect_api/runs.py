@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 from uuid import uuid4
 
 from prefect import get_client, tags
@@ -36,6 +36,7 @@ from twothirds.reports.run import UnusableAnswers
 from twothirds.sources import name_of
 from twothirds.tasks import probe, without_tracebacks
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
 
 
@@ -215,6 +216,12 @@ def _with_history(start: Callable[[], State[Any]], executor: TaskExecutor) -> St
             send_history(HURRIED_SECONDS)
         raise
     return state
+
+
+def travels(function: Function) -> Function:
+    """A flow that is served goes to another process by value, and leaves behind what its annotations only name."""
+    function.__annotations__ = get_type_hints(function)
+    return function
 
 
 def run_name() -> str:
