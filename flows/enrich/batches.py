@@ -78,7 +78,7 @@ class Resources:
     (`_OF_THIS_WORKER`), so that it loads a model once, however many batches of however many runs it labels."""
 
     def __init__(self, events: Events = SILENT) -> None:
-        self._display = events
+        self._events = events
         self._opening = threading.RLock()  # threads that come together must not load a model each
         self._opened: dict[str, tuple[Oracle, Store]] = {}
         self._recorded: dict[tuple[str, str], CachedOracle] = {}  # by run and oracle
@@ -89,7 +89,7 @@ class Resources:
         key = settings.model_dump_json(include={"dataset", "oracle", "seed", "store", "budget", "per"})
         with self._opening:
             if key not in self._opened:
-                self._opened[key] = open_oracle(settings, purpose, self._display)
+                self._opened[key] = open_oracle(settings, purpose, self._events)
             return self._opened[key]
 
     def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> CachedOracle:
