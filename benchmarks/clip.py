@@ -148,7 +148,7 @@ class Workplace:
         features = [Feature(name, "") for name in names]
         shown = [examples[stamp.path] for stamp in self.stamps]
         wanted = np.ones((len(shown), len(features)), np.bool_)
-        chances = oracle.computed_votes(features, shown, 0, wanted).chances
+        chances = oracle.compute(features, shown, 0, wanted).chances
         assert chances is not None
         return dict(zip(names, chances.T, strict=True))
 

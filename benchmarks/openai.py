@@ -21,14 +21,15 @@ from typing import Any
 
 from benchmarks.machine import tell
 from benchmarks.results import Table
+from tests.support.asking import ask
 from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger
-from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.abilities import Abilities
 from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.label_groups import Grouping
+from twothirds.models.openai.grouping import Grouping
 from twothirds.models.openai.oracle import OpenAIOracle
-from twothirds.models.openai.probe import Abilities
-from twothirds.models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
+from twothirds.models.openai.tokens import Pricing
+from twothirds.models.oracle import Answer, Feature, Label, Oracle, Question, Verdict
 from twothirds.models.prices import Price
 from twothirds.models.prompting.labels import label_form
 from twothirds.sources.dataset import Example
@@ -108,13 +109,12 @@ def timed_bare(url: str, questions: list[Label], concurrency: int) -> float:
 
 
 def body_of(question: Label) -> dict[str, Any]:
-    abilities = Abilities(format="json_schema")
-    bounds = Bounds.of(OpenAIConfig("gpt-4o-mini", price=PRICE), abilities)
+    pricing = Pricing.of(OpenAIConfig("gpt-4o-mini", price=PRICE), Abilities(format="json_schema"))
     form = label_form([question])
     return {
         "model": "gpt-4o-mini",
         "messages": [{"role": message.role, "content": message.text} for message in form.messages],
-        "max_completion_tokens": bounds.reply_tokens([question]),
+        "max_completion_tokens": pricing.form([question]).longest,
         "seed": 1,
         "temperature": 0.0,
     }
@@ -123,20 +123,20 @@ def body_of(question: Label) -> dict[str, Any]:
 def timed_oracle(url: str, questions: list[Label], concurrency: int, grouping: Grouping, *, kept: bool) -> float:
     with ExitStack() as stack:
         terms: dict[str, Any] = {"grouping": grouping, "concurrency": concurrency, "timeout": 60, "price": PRICE}
-        oracle: Oracle = stack.enter_context(OpenAIOracle(OpenAIConfig("gpt-4o-mini", url, **terms)))
-        list(oracle.ask([note(WORDS[1], 0)]))
+        oracle = stack.enter_context(OpenAIOracle(OpenAIConfig("gpt-4o-mini", url, **terms)))
+        list(ask(oracle, [note(WORDS[1], 0)]))
+        put: Callable[[list[Question]], Iterator[Answer]] = partial(ask, oracle)
         if kept:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            oracle = recorded(oracle, stack.enter_context(Store.open(f"sqlite:///{folder}/store.sqlite")))
+            put = recorded(oracle, stack.enter_context(Store.open(f"sqlite:///{folder}/store.sqlite"))).ask
         started = time.perf_counter()
-        answers = list(oracle.ask(questions))
+        answers = list(put([*questions]))
         seconds = time.perf_counter() - started
     check(answers, len(questions))
     return seconds
 
 
 def recorded(oracle: Oracle, store: Store) -> CachedOracle:
-    connect(oracle)
     store.runs.begin(
         "throughput",
         "throughput",

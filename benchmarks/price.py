@@ -27,6 +27,7 @@ from benchmarks.cases import at_least_one
 from benchmarks.data import common_columns, draw_faces, feature_list, write_texts
 from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, Table
+from tests.support.asking import CheckedMeter, ask, planned
 from tests.support.fake_openai import LifelikeServer
 from twothirds.discovery import Kind
 from twothirds.flows.discover.preparation import prepare
@@ -170,20 +171,20 @@ def asked_with(bench: Bench, sheet: Sheet, count: int) -> list[Cell]:
     with LifelikeServer(dataset, price=price, seed=bench.seed) as server:
         config = OpenAIConfig("gpt-4o-mini", server.base_url, price=price, sheet=sheet, retry_delay=0.05)
         with OpenAIOracle(config) as oracle:
-            oracle.connect()
-            before = server.summary()
-            likely, most = oracle.forecast([*rows_of]).cost, sum(oracle.estimate([*rows_of]))
-            answers = list(oracle.ask(rows_of))
+            list(oracle.send(planned(oracle, rows_of)[:1], CheckedMeter()))  # the probe
+            before, requests = server.summary(), planned(oracle, rows_of)
+            likely, most = (sum(getattr(request, name) for request in requests) for name in ("usual", "limit"))
+            answers = list(ask(oracle, rows_of))
         book, right = server.summary(), list[bool]()
         for answer in answers:
             column = None if answer.feature is None else server.lifelike.column_of(answer.feature.name)
             if column is not None and isinstance(answer.question, Compare):
                 truth = server.lifelike.truth[rows_of[answer.question], column]
                 right.append(set(answer.shown) == set(np.flatnonzero(truth)))
-    requests, tokens, usd = (book[name] - before[name] for name in ("charged_requests", "prompt_tokens", "usd"))
+    sent, tokens, usd = (book[name] - before[name] for name in ("charged_requests", "prompt_tokens", "usd"))
     money = [round(amount, 4) for amount in (usd, likely / 1e6, most / 1e6)]
     share = f"{np.mean(right):.0%}" if right else None
-    return ["on a sheet" if sheet == "auto" else "each by itself", count, requests, tokens, *money, len(right), share]
+    return ["on a sheet" if sheet == "auto" else "each by itself", count, sent, tokens, *money, len(right), share]
 
 
 CASES: list[Callable[[Bench], Cost]] = [by_feature, by_default, enriching, short_texts, zoo]

@@ -10,10 +10,11 @@ import argparse
 
 from benchmarks.machine import ROOT
 from benchmarks.results import Table
-from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.abilities import Abilities
 from twothirds.models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from twothirds.models.openai.probe import Abilities
-from twothirds.models.oracle import MICRO, NOTHING_MEASURED, Feature, Label
+from twothirds.models.openai.pace import Pace
+from twothirds.models.openai.tokens import Pricing
+from twothirds.models.oracle import MICRO, Feature, Label
 from twothirds.sources.load import load_dataset
 
 MODELS = ("gpt-4o-mini", "gpt-4.1-mini", "gpt-4.1-nano")
@@ -49,10 +50,11 @@ def run(options: argparse.Namespace) -> list[Table]:
     rows = []
     for model in MODELS:
         for name, config in configs(model, options.features).items():
-            bounds = Bounds.of(config, Abilities(format="json_schema"))
-            forecast = bounds.forecast(questions, NOTHING_MEASURED, len(questions))
-            calls = forecast.requests * options.images // SAMPLE_PICTURES
-            dollars = round(forecast.cost / MICRO * options.images / SAMPLE_PICTURES)
+            pricing = Pricing.of(config, Abilities(format="json_schema"))
+            requests = list(pricing.requests(questions, Pace(config.concurrency, is_free=False)))
+            calls = len(requests) * options.images // SAMPLE_PICTURES
+            cost = sum(request.usual for request in requests)
+            dollars = round(cost / MICRO * options.images / SAMPLE_PICTURES)
             hours = "up to 24 per batch" if config.provider_batch else round(calls / options.requests / 60)
             rows.append([model, name, calls, dollars, hours])
     labels = options.images * options.features

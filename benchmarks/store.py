@@ -44,12 +44,11 @@ from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.events import SILENT, Events, Progressed
 from twothirds.models import Answer, Feature, Label, OracleIdentity, Verdict
-from twothirds.models.cached import CLAIMED_AT_ONCE, OpenRequest
 from twothirds.models.keys import QuestionKeys
 from twothirds.models.oracle import Usage
 from twothirds.sources import Example
 from twothirds.sources.dataset import digest_of_content
-from twothirds.store import Granted, Respondent, Store, Wanted, back_up, new_owner, sqlite_file
+from twothirds.store import Granted, Reply, Respondent, Store, Wanted, back_up, new_owner, sqlite_file
 
 MEASURES = ("paid", "growth", "resume", "backup")
 QUICK = {"labels": 20_000, "processes": [1, 2], "answers": [2_000, 20_000], "examples": 1_000}
@@ -57,7 +56,7 @@ IDENTITY = OracleIdentity("openai", "gpt-4o-mini", (("prompts", "2"),))
 SCOPE = "benchmark"
 SEED, PRICE, PER_REQUEST = 0, 7, 20
 FEATURES = PER_REQUEST  # of an example, which are asked for in one request
-AT_ONCE = 4 * CLAIMED_AT_ONCE  # labels that an oracle with a dozen requests in flight has claimed at a time
+AT_ONCE = 256  # labels that an oracle with a dozen requests in flight has claimed at a time
 STORED_AT_ONCE = 8_000  # answers, where a store is filled
 MAX_EXPONENT = 1.1  # 1 is linear
 MAX_SECONDS = 3.0  # to start and to list the costs
@@ -147,8 +146,13 @@ def leave(store: Store, run_id: str, owner: str, granted: Granted) -> None:
 
 
 def record(store: Store, run_id: str, answers: dict[str, Answer], granted: Sequence[Granted]) -> None:
-    opened = (OpenRequest(one.request, one.keys, answers={key: answers[key] for key in one.keys}) for one in granted)
-    store.requests.record(run_id, [request.reply() for request in opened])
+    replies = []
+    for one in granted:
+        said = [answers[key] for key in one.keys]
+        entries = {at: (answer.question.content, answer.to_json()) for at, answer in enumerate(said)}
+        cost = sum(answer.cost for answer in said)
+        replies.append(Reply(request=one.request, keys=one.keys, answers=entries, cost=cost, closes=True))
+    store.requests.record(run_id, replies)
 
 
 def answer_batch(store: Store, run_id: str, first: int, last: int) -> list[str]:

@@ -20,25 +20,20 @@ from twothirds.flows.oracle_specs import may_cost
 from twothirds.models import (
     LABELS_AT_ONCE,
     MICRO,
-    NOTHING_MEASURED,
     Compare,
     Family,
     Feature,
-    Forecast,
     Label,
-    Measured,
+    Members,
     Money,
     Oracle,
-    ProbesServer,
     Question,
     QuestionKeys,
     Same,
-    connect,
     in_turn,
     in_usd,
     reserved_at_once,
 )
-from twothirds.models.people import MixedCrowd
 from twothirds.models.predicted import asked_in_full, groups_of
 from twothirds.sources import Example
 
@@ -49,7 +44,7 @@ SAMPLE = 120  # examples whose questions are priced, of those that are compared 
 MOST = 4  # times the likely price, which no run on a server that does its work has come near to
 LEFT_TO_ASK = 0.2  # of what is neither learned from nor sampled: as if the middle one of the cuts passed
 SYLLABLES = ("ma", "to", "ri", "lu", "ke", "so", "na", "pi")
-NOTHING = Forecast()
+REPEATED = 1.5  # times its bound, at most what a request costs at a server that does its work
 
 
 @dataclass(frozen=True)
@@ -101,15 +96,12 @@ class Estimate:
     questions: int = 0  # likely
     most_questions: int = 0
     requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
     seconds: int = 0  # likely, where it is known how fast the server is
     features: int = 0  # that it likely finds
     compared: int | None = None  # of the examples, where not all are
     stored: int = 0  # answers of an earlier attempt
     spent: Money = 0  # by earlier attempts
     in_flight: Money = 0  # that must be reserved to ask without waiting
-    measured: int = 0  # earlier answers that tell what is usual
     assumed: str = ""  # in words
     known: KnownPrice = field(default_factory=KnownPrice)
     budget_left: str = ""  # of a budget for a period, in words
@@ -121,7 +113,6 @@ class Estimate:
             self,
             **{name: getattr(self, name) + getattr(other, name) for name in _SUMS},
             in_flight=max(self.in_flight, other.in_flight),
-            measured=max(self.measured, other.measured),
             ended=self.ended and other.ended,
         )
 
@@ -165,14 +156,12 @@ class Estimate:
             return lines
         asked = f"{self.questions:,} calls"
         if self.requests:
-            tokens = f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out"
-            asked += f" in {self.requests:,} requests, {tokens}"
+            asked += f" in {self.requests:,} requests"
         if self.features:
             asked += f", for {self.features} features"
-        source = f"{self.measured:,} earlier answers and " if self.measured else ""
         lines = [
             f"{head}: likely {_about_usd(self.likely)}, at most {_about_usd(self.at_most)}",
-            f"that is {asked}; by {source}the sizes of the pictures and texts",
+            f"that is {asked}; by the sizes of the pictures and texts",
         ]
         if self.assumed:
             lines.append(self.assumed)
@@ -193,14 +182,11 @@ class Estimate:
             "calls": self.most_questions,
             "kept": self.stored,
             "requests": self.requests,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
             **({"seconds_about": self.seconds} if self.seconds else {}),
             "usd_about": self.likely / MICRO,
             "usd": self.at_most / MICRO,
             "usd_about_left": self.left / MICRO,
             "usd_left": self.most_left / MICRO,
-            "measured_answers": self.measured,
             "assumed": self.assumed,
             "budget_left": self.budget_left,
             "known": self.known.to_json(),
@@ -208,7 +194,7 @@ class Estimate:
 
 
 _SUMS = (
-    *("likely", "at_most", "questions", "most_questions", "requests", "input_tokens", "output_tokens", "seconds"),
+    *("likely", "at_most", "questions", "most_questions", "requests", "seconds"),
     *("features", "stored", "spent"),
 )
 
@@ -276,12 +262,46 @@ Plan = Callable[[Chances], Iterable[Asked]]
 
 
 @dataclass(frozen=True)
+class Taken:
+    """What planned requests take."""
+
+    requests: float = 0
+    cost: Money = 0  # likely
+    most: Money = 0
+    in_flight: Money = 0  # at most what is reserved at a time
+    seconds: float = 0.0  # likely, where it is known how fast a server is
+
+    def __add__(self, other: Taken) -> Taken:
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("requests", "cost", "most", "seconds")}
+        return Taken(**sums, in_flight=max(self.in_flight, other.in_flight))
+
+    def times(self, factor: float) -> Taken:
+        sums = {name: round(getattr(self, name) * factor) for name in ("requests", "cost", "most")}
+        return replace(self, **sums, seconds=self.seconds * factor)
+
+
+def taken_by(oracle: Oracle, questions: Sequence[Question]) -> Taken:
+    """What one oracle takes for these."""
+    requests = list(oracle.plan(questions)) if questions else []
+    bounds = [request.bound for request in requests]
+    return Taken(
+        requests=len(requests),
+        cost=sum(request.usual for request in requests),
+        most=sum(min(request.limit, ceil(request.bound * REPEATED)) for request in requests),
+        in_flight=reserved_at_once(oracle.traits.width) * max(bounds, default=0),
+        seconds=sum(request.seconds for request in requests),
+    )
+
+
+Unanswered = Callable[[Sequence[Question]], Sequence[Question]]
+
+
+@dataclass(frozen=True)
 class Pricing:
     """Who is asked, and which of the questions the store has no answer to."""
 
-    oracle: Oracle
-    measured: Measuring
-    unanswered: Callable[[Sequence[Question]], Sequence[Question]] = lambda questions: questions
+    members: Members
+    unanswered: Unanswered = lambda questions: questions
 
     def estimate(self, plan: Plan, *, in_full: Plan | None = None, likely: Chances = LIKELY) -> Estimate:
         """What the questions of a plan take. `in_full` is the plan where nothing can be predicted, which it costs at
@@ -294,112 +314,57 @@ class Pricing:
             at_most=min(max(worst.most, cost.cost), MOST * full.cost),
             questions=questions,
             most_questions=most_questions,
-            requests=cost.requests,
-            input_tokens=cost.input_tokens,
-            output_tokens=cost.output_tokens,
-            seconds=cost.seconds,
+            requests=round(cost.requests),
+            seconds=round(cost.seconds),
             in_flight=cost.in_flight,
-            measured=self.measured.answers,
         )
 
-    def total(self, asked: Iterable[Asked], chances: Chances) -> tuple[Forecast, int]:
+    def total(self, asked: Iterable[Asked], chances: Chances) -> tuple[Taken, int]:
         """And the number of questions."""
-        total, count = NOTHING, 0.0
+        total, count = Taken(), 0.0
         for group in asked:
             questions = self.unanswered(group.questions)
-            taken = forecast_of(self.oracle, questions, self.measured, doubtful=chances.doubtful)
-            total += taken.times(group.times)
+            total += self.taken(questions, chances.doubtful).times(group.times)
             count += len(questions) * group.times
         return total, round(count)
 
-
-def forecast_of(oracle: Oracle, questions: Sequence[Question], measured: Measuring, *, doubtful: float) -> Forecast:
-    """What any oracle takes for these; of a crowd with people, `doubtful` of the labels go to them too."""
-    if isinstance(oracle, MixedCrowd):
+    def taken(self, questions: Sequence[Question], doubtful: float = 1.0) -> Taken:
+        """What all members take for these; `doubtful` of the labels go to people too."""
+        members = self.members
         named = [question for question in questions if isinstance(question, Compare | Family)]
-        labels = [question for question in questions if isinstance(question, Label)]
         others = [question for question in questions if not isinstance(question, Compare | Family)]
-        total = forecast_of(oracle.elicits, named, measured, doubtful=doubtful)
-        total += forecast_of(oracle.labels, others, measured, doubtful=doubtful)
-        if oracle.people is not None:
-            checked = oracle.mixture.spot_check or 0.0
-            share = min(1.0, checked + (doubtful if oracle.mixture.escalate is not None else 0.0))
-            by_people = forecast_of(oracle.people, labels, measured, doubtful=doubtful)
-            total += by_people.times(1.0 if doubtful == 1.0 else share)
+        total = taken_by(members.comparisons, named) + taken_by(members.labels, others)
+        if members.people is not None:
+            labels = [question for question in others if isinstance(question, Label)]
+            doubted = doubtful if members.review.doubtful is not None else 0.0
+            share = min(1.0, (members.review.check or 0.0) + doubted)
+            total += taken_by(members.people, labels).times(1.0 if doubtful == 1.0 else share)
         return total
-    if not questions:
-        return NOTHING
-    if isinstance(oracle, ProbesServer):
-        return oracle.forecast(questions, measured.of(oracle))
-    prices = oracle.estimate(questions)
-    return Forecast(0, 0, 0, sum(prices), sum(prices), reserved_at_once(oracle.width) * max(prices))
 
 
-class Measuring:
-    """What earlier answers say about each oracle: looked up once, for the examples of one data set."""
-
-    def __init__(self, examples: Iterable[Example]) -> None:
-        self._examples = examples
-        self._known: dict[int, Measured] = {}
-
-    def of(self, oracle: Oracle) -> Measured:
-        if not isinstance(oracle, ProbesServer):
-            return NOTHING_MEASURED
-        if id(oracle) not in self._known:
-            self._known[id(oracle)] = oracle.measured(self._examples)
-        return self._known[id(oracle)]
-
-    @property
-    def answers(self) -> int:
-        return max((measured.answers for measured in self._known.values()), default=0)
-
-
-def is_known(oracle: Oracle) -> bool:
-    """Whether the identity is known without a request to a server; if so, it is connected."""
-    members = oracle.members if isinstance(oracle, MixedCrowd) else [oracle]
-    known = all(member.is_probed() for member in members if isinstance(member, ProbesServer))
-    if known:
-        connect(oracle)
-    return known
-
-
-def unanswered_by(oracle: Oracle, store: Store) -> Callable[[Sequence[Question]], Sequence[Question]]:
-    """Which questions the store has no answer to; all of them, where the oracle's server was never probed. Of a crowd
-    with people, those that its models have not answered."""
-    if isinstance(oracle, MixedCrowd):
-        comparing, labelling = unanswered_by(oracle.elicits, store), unanswered_by(oracle.labels, store)
-
-        def unanswered_by_models(questions: Sequence[Question]) -> Sequence[Question]:
-            named = [question for question in questions if isinstance(question, Compare | Family)]
-            others = [question for question in questions if not isinstance(question, Compare | Family)]
-            return [*comparing(named), *labelling(others)]
-
-        return unanswered_by_models
-    if not is_known(oracle):
-        return list
-    keys = QuestionKeys(oracle.identity)
+def unanswered_by(members: Members, store: Store) -> Unanswered:
+    """Which questions the store has no answer to. Of a crowd with people, those that its models have not answered."""
+    naming, labelling = QuestionKeys(members.comparisons.identity), QuestionKeys(members.labels.identity)
 
     def unanswered(questions: Sequence[Question]) -> Sequence[Question]:
-        by_key = {keys.of(question): question for question in questions}
+        by_key = {
+            (naming if isinstance(question, Compare | Family) else labelling).of(question): question
+            for question in questions
+        }
         stored = store.requests.answers(list(by_key))
         return [question for key, question in by_key.items() if key not in stored]
 
     return unanswered
 
 
-def bound_of_labels(oracle: Oracle, labels: Sequence[Question], store: Store) -> Money:
+def bound_of_labels(members: Members, labels: Sequence[Question], store: Store) -> Money:
     """At most what labels cost that are not stored. Nothing is sent."""
-    members = [oracle]
-    if isinstance(oracle, MixedCrowd):
-        members = [oracle.labels, *([oracle.people] if oracle.people is not None else [])]
-    total = 0
-    for member in members:
-        asked = unanswered_by(member, store)(labels)
-        measured = Measuring(label.example for label in asked if isinstance(label, Label))
-        total += (
-            sum(member.estimate(asked)) if is_known(member) else forecast_of(member, asked, measured, doubtful=1.0).most
-        )
-    return total
+    asked = [members.labels, *([members.people] if members.people is not None else [])]
+    return sum(
+        request.limit
+        for oracle in asked
+        for request in oracle.plan(unanswered_by(Members.alone(oracle), store)(labels))
+    )
 
 
 def draw(examples: Sequence[Example], most: int = SAMPLE) -> list[Example]:

@@ -11,11 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from twothirds.flows.oracle_specs import OracleSpec, shown
 from twothirds.flows.settings import OPENAI_SERVER, Environment, micro, parse_usd
-from twothirds.models import MAX_PRICE_USD, Money, Oracle, OracleError
+from twothirds.models import MAX_PRICE_USD, Oracle, OracleError
 
 if TYPE_CHECKING:
+    from twothirds.models.people import RecordedVotes
     from twothirds.sources import Dataset
-    from twothirds.store import Job, Store
+    from twothirds.store import Store
 
 
 Config = TypeVar("Config")
@@ -31,10 +32,7 @@ class BuildContext:
     dataset: Dataset
     seed: int
     environment: Environment
-    store: Store | None = None  # where questions wait for people
-    budget: Money | None = None  # that finding out about a server may take
-    purpose: str = ""  # by which probes of repeated runs are counted together
-    job: Job | None = None  # to which probes count
+    store: Store | None = None  # where questions wait for people, and rate limits are shared
     growing: bool = False  # the data set will have more examples tomorrow, and the oracle is to stay the same
 
     def config(self, made: type[Config], fixed: Mapping[str, Any]) -> Config:
@@ -59,18 +57,20 @@ def build_oracle(
     environment: Environment,
     store: Store | None = None,
     *,
-    budget: Money | None = None,
-    purpose: str = "",
-    job: Job | None = None,
     growing: bool = False,
 ) -> Oracle:
     spec = OracleSpec.parse(text)
     if spec.kind not in BUILDERS:
         raise OracleError(f"unknown oracle {shown(text)}: choose one of {', '.join(BUILDERS)}")
     parameters = dict(spec.parameters)
-    return BUILDERS[spec.kind](
-        BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, purpose, job, growing)
-    )
+    return BUILDERS[spec.kind](BuildContext(text, spec.model, parameters, dataset, seed, environment, store, growing))
+
+
+def recorded_votes(oracle: Oracle) -> RecordedVotes | None:
+    """The votes and comparisons of an oracle that is a table of them."""
+    from twothirds.models.people import RecordedVotes
+
+    return oracle if isinstance(oracle, RecordedVotes) else None
 
 
 def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
@@ -84,7 +84,7 @@ def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
 
 def _simulated(spec: BuildContext) -> Oracle:
     from twothirds.discovery.simulation import CROWDS
-    from twothirds.models.people import Behaviour, FreeCrowd, SimulatedOracle
+    from twothirds.models.people import Behaviour, SimulatedOracle
 
     truth = spec.dataset.truth
     if truth is None:
@@ -98,8 +98,7 @@ def _simulated(spec: BuildContext) -> Oracle:
         raise OracleError(f"oracle {spec.text!r}: seed={seed!r} is not a whole number")
     price = _usd(spec, "price")
     behaviour = spec.config(Behaviour, {"price": price})
-    made = FreeCrowd if behaviour.is_free else SimulatedOracle
-    return made(
+    return SimulatedOracle(
         spec.dataset.examples,
         truth.matrix,
         truth.columns,
@@ -165,7 +164,7 @@ def _openai(spec: BuildContext) -> Oracle:
     if "prices" in spec.parameters:
         fixed["prices"] = read_prices(Path(spec.parameters.pop("prices")))
     remembered = Remembered(environment.cache / "servers.json")
-    return OpenAIOracle(spec.config(OpenAIConfig, fixed), remembered, spec.store, spec.budget, spec.purpose, spec.job)
+    return OpenAIOracle(spec.config(OpenAIConfig, fixed), remembered, spec.store.rates if spec.store else None)
 
 
 def _vlm(spec: BuildContext) -> Oracle:

@@ -17,8 +17,17 @@ from pydantic import BaseModel
 from twothirds.flows.events import SILENT, Events, RunEnded, Waiting
 from twothirds.flows.subscribers.heartbeat import Heartbeat
 from twothirds.flows.subscribers.live_log import LiveLog
-from twothirds.models import LATENCIES, AnswersPending, CachedOracle, Money, Oracle, RunLedger, TellsTraffic
-from twothirds.models.people import RecordedCrowd, recorded_by
+from twothirds.models import (
+    LATENCIES,
+    AnswersPending,
+    Crowd,
+    KnownLabelsOf,
+    Members,
+    Money,
+    RunLedger,
+    Traffic,
+    build_crowd,
+)
 from twothirds.reports.run import locked
 
 if TYPE_CHECKING:
@@ -33,22 +42,23 @@ class RunEntry:
     name: str  # of the folder that it writes
     scope: str  # what runs share whose answers and budget are the same
     dataset: str
-    oracle: Oracle
+    members: Members
     settings: BaseModel
     budget: Money | None = None
     retry_unusable: bool = False
     job: Job | None = None
+    known: KnownLabelsOf | None = None  # labels that nobody is asked for
     folder: Path | None = None  # locked while the run lasts, and its events are written there; None: by the caller
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run that has begun. `oracle` looks answers up, and books what it asks."""
+    """A run that has begun. The crowd looks answers up, and books what it asks."""
 
     store: Store
     record: ActiveRun
     ledger: RunLedger
-    oracle: CachedOracle | RecordedCrowd
+    crowd: Crowd
     events: Events
     reached: int = 0  # questions that earlier executions have asked
 
@@ -69,24 +79,24 @@ def run_context(
     with (
         locked(entry.folder, "discovery") if entry.folder else nullcontext(),
         _begun(store, run_id, entry) as record,
-        Heartbeat(events, partial(store.costs.totals, run_id), entry.oracle, expected) as heartbeat,
         LiveLog(entry.folder, entry.scope) as live,
     ):
         again = retry_time(store, run_id, [entry.scope], on_request=True) if entry.retry_unusable else None
         ledger = record.spending = RunLedger(store, run_id, entry.scope, entry.budget, again)
-        own = events.to(heartbeat, live)
-        try:
-            oracle = recorded_by(entry.oracle, ledger)
-            yield RunContext(store, record, ledger, oracle, own, live.reached)
-        except AnswersPending as pending:
-            own.emit(Waiting.on(pending))
-            raise
-        except BaseException as error:
-            own.emit(RunEnded("interrupted", " ".join(str(error).split())))
-            raise
-        finally:
-            record.figures |= _figures_of(entry.oracle)
-        own.emit(RunEnded(record.status.removeprefix("stopped: "), record.message))
+        crowd = build_crowd(entry.members, ledger, entry.known)
+        with Heartbeat(events, partial(store.costs.totals, run_id), crowd, expected) as heartbeat:
+            own = events.to(heartbeat, live)
+            try:
+                yield RunContext(store, record, ledger, crowd, own, live.reached)
+            except AnswersPending as pending:
+                own.emit(Waiting.on(pending))
+                raise
+            except BaseException as error:
+                own.emit(RunEnded("interrupted", " ".join(str(error).split())))
+                raise
+            finally:
+                record.figures |= _figures_of(ledger.traffic)
+            own.emit(RunEnded(record.status.removeprefix("stopped: "), record.message))
 
 
 def _begun(store: Store, run_id: str, entry: RunEntry) -> ActiveRun:
@@ -96,7 +106,7 @@ def _begun(store: Store, run_id: str, entry: RunEntry) -> ActiveRun:
         name=entry.name,
         flow=entry.flow,
         dataset=entry.dataset,
-        oracle=str(entry.oracle.identity),
+        oracle=str(entry.members.identity),
         settings=entry.settings.model_dump(mode="json"),
         job=entry.job,
     )
@@ -104,11 +114,10 @@ def _begun(store: Store, run_id: str, entry: RunEntry) -> ActiveRun:
     return record
 
 
-def _figures_of(oracle: Oracle) -> dict[str, Any]:
-    """What an oracle has counted of its requests, for store.metrics."""
-    if not isinstance(oracle, TellsTraffic) or not (oracle.traffic.answered or oracle.traffic.failed):
+def _figures_of(traffic: Traffic) -> dict[str, Any]:
+    """What was counted of requests, for store.metrics."""
+    if not (traffic.answered or traffic.failed):
         return {}
-    traffic = oracle.traffic
     bounds = [bound if isfinite(bound) else None for bound in LATENCIES]
     seconds = {"bounds": bounds, "counts": traffic.latencies, "sum": round(traffic.seconds, 3)}
     return {"retries_total": traffic.failed, "request_seconds": seconds}

@@ -1,6 +1,16 @@
 """Oracles, all behind `twothirds.models.oracle`: a folder for each kind of model or people, and what they share."""
 
-from twothirds.models.cached import CachedOracle, reserved_at_once, take_over_probe
+from twothirds.models.cached import CachedOracle, reserved_at_once
+from twothirds.models.crowd import (
+    KNOWN,
+    Asks,
+    Crowd,
+    KnownLabelsOf,
+    Members,
+    Review,
+    ReviewCounts,
+    build_crowd,
+)
 from twothirds.models.keys import QuestionKeys, stored_key
 from twothirds.models.labelling import (
     LABELS_AT_ONCE,
@@ -17,7 +27,6 @@ from twothirds.models.oracle import (
     MICRO,
     MOST_EXEMPLARS,
     NO_QUESTION,
-    NOTHING_MEASURED,
     SEVERAL,
     Answer,
     AnswersPending,
@@ -25,16 +34,13 @@ from twothirds.models.oracle import (
     BudgetExhausted,
     Choose,
     Compare,
-    ComputesLabels,
-    Connects,
+    ComputedVotes,
+    ComputingOracle,
     ExampleChanged,
     Family,
     Feature,
-    Forecast,
     Halted,
     Label,
-    LoadsModel,
-    Measured,
     Money,
     NamedFeature,
     Oracle,
@@ -43,22 +49,20 @@ from twothirds.models.oracle import (
     OracleLost,
     OracleUnavailable,
     Overcharged,
-    ProbesServer,
     Question,
+    Reply,
+    Request,
     Same,
     ServerAway,
-    TellsTraffic,
+    Traffic,
+    Traits,
     Unlike,
     Verdict,
     Why,
-    check_ahead,
-    connect,
     digest_of,
     exemplars_of,
     in_turn,
     in_usd,
-    rows_save,
-    unlike,
 )
 from twothirds.models.prices import MAX_PRICE_USD, parse_price, read_prices
 from twothirds.models.sentences import sentence_closeness

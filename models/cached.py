@@ -1,7 +1,7 @@
 """Cache, budget and ledger around any oracle: a stored answer is never paid for again.
 
-The requests for questions that are not stored are claimed and their bounds reserved, each is marked as sent before it
-leaves, asked with no lock held, and its answers and cost are written in another transaction."""
+The requests for questions that are not stored are claimed and their bounds reserved; each is marked as sent before it
+leaves and asked with no lock held; its answers and cost are written in another transaction."""
 
 from __future__ import annotations
 
@@ -9,152 +9,114 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from math import ceil
+from typing import TYPE_CHECKING, Any, cast
 
 from twothirds.models.keys import QuestionKeys
 from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import (
     UNUSABLE,
     Answer,
-    AnswersPending,
-    AsksAnew,
     BudgetExhausted,
+    ClaimLost,
+    ComputingOracle,
     Halted,
     Money,
     Oracle,
     OracleIdentity,
     OracleUnavailable,
     Overcharged,
-    PlannedRequest,
-    ProbesServer,
     Question,
-    TellsRequests,
+    Reply,
+    Request,
+    Traits,
+    Unlike,
     Verdict,
 )
 from twothirds.models.stopping import stopping
 
 if TYPE_CHECKING:
-    from twothirds.store import Claimed, Granted, Reply, RunRow, Store, StoredAnswer, Wanted
+    from twothirds.sources import Example
+    from twothirds.store import Claimed, Granted, RunRow, StoredAnswer, Wanted
+    from twothirds.store import Reply as StoredReply
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
-COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together
-CLAIMED_AT_ONCE = 64  # at least: one transaction for several requests that are sent one after the other
-CLAIMED_AHEAD = 2  # times what is claimed at once may be reserved at a time
-TOGETHER = 32  # questions at most in a request of an oracle that does not plan its requests
-UNCOMMITTED = 2  # times the width: with so many answers yet to be committed, no more is sent
-DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers in flight
+COMMIT_SECONDS = 0.01  # replies that arrive so close together are committed together
+AT_ONCE = 2  # times the width: requests that one transaction claims
+UNCOMMITTED = 2  # times the width: with so many replies yet to be committed, no more is sent
+DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the replies in flight
 SILENT_SECONDS = 2.0  # a longer wait is reported
 
 
 def reserved_at_once(width: int) -> int:
-    """For how many questions of an oracle the price may be reserved at the same time."""
-    return CLAIMED_AHEAD * max(width, CLAIMED_AT_ONCE)
+    """For how many requests of an oracle the price may be reserved at the same time."""
+    return 2 * AT_ONCE * width
 
 
 @dataclass(eq=False)
 class OpenRequest:
     """A request that this process has claimed, and what has come of it so far."""
 
-    request: int
+    number: int
+    request: Request
     keys: tuple[str, ...]
-    at_most: dict[str, Money] = field(default_factory=dict)  # by question without an answer: what it may have cost
-    answers: dict[str, Answer] = field(default_factory=dict)
-    in_batch: set[str] = field(default_factory=set)  # questions that a provider's batch holds
-
-    @property
-    def most(self) -> Money:
-        """At most what it has cost by now."""
-        return sum(answer.cost - answer.booked + answer.in_doubt for answer in self.answers.values()) + self.open_most
-
-    @property
-    def open_most(self) -> Money:
-        return sum(most for key, most in self.at_most.items() if key not in self.answers)
-
-    def reply(self, *, closes: bool = False) -> Reply:
-        """All that is known of it."""
-        from twothirds.store import Reply
-
-        position_of = {key: position for position, key in enumerate(self.keys)}
-        answers = [(position_of[key], answer) for key, answer in self.answers.items()]
-        usages = [answer.usage for _, answer in answers]
-        return Reply(
-            request=self.request,
-            keys=self.keys,
-            answers={position: (answer.question.content, answer.to_json()) for position, answer in answers},
-            cost=sum(answer.cost - answer.booked for _, answer in answers),
-            in_doubt=sum(answer.in_doubt for _, answer in answers) + self.open_most,
-            attempts=sum(usage.requests for usage in usages),
-            input_tokens=sum(usage.input_tokens for usage in usages),
-            output_tokens=sum(usage.output_tokens for usage in usages),
-            seconds=sum(answer.seconds for _, answer in answers),
-            closes=closes,
-            overcharge=max((a.overcharge.scale for _, a in answers if a.overcharge), default=1.0),
-        )
+    has_left: bool = False
+    in_batch: bool = False  # a provider's batch holds it
+    lacked_budget: bool = False  # it was ended because the budget did not cover a further attempt
+    cost: Money = 0  # counted by now, and so below
+    in_doubt: Money = 0
+    answered: frozenset[int] = frozenset()
 
 
-class PaidBatch:
-    """Asks some questions that are not stored. `_ask` runs in a thread of its own, the rest in the caller's.
+class Sending:
+    """Asks some questions that are not stored, and is the meter of their requests. `_ask` runs in a thread of its own,
+    the rest in the caller's.
 
-    claimed ──► sent ──► arrived ──► committed      the usual way: `_claim`, `_leaving`, `_ask`, `_collect`, `_commit`
-       │          │
-       │          └──► closed      without some of its answers, by `_close`: what may have been charged stays booked,
-       │                           what is pending with people or was never asked does not; what a provider's batch
-       │                           holds is left to be adopted
-       └──► released               never pulled by the oracle
-    refused                        it would exceed the budget
-    held                           another process has claimed its questions
+    claimed ──► sent ──► replied ──► committed     the usual way: `_claim`, `leaving`, `_ask`, `_collect`, `_commit`
+       │          └──► given up      by `_give_up`: what is in doubt stays booked; what a provider's batch holds is left
+       │                             to be adopted
+       └──► deleted                  never left
+    refused                          it would exceed the budget
+    held                             another process has claimed its questions
 
-    `_open` holds what is claimed and not committed. An interrupted batch commits what arrives within DRAIN_SECONDS."""
+    `_open` holds what is claimed and not committed to its end. An interruption commits what arrives within
+    DRAIN_SECONDS."""
 
-    def __init__(self, cached: CachedOracle, questions: dict[str, Question], unusable: Collection[str] = ()) -> None:
+    def __init__(self, cached: CachedOracle, questions: Mapping[str, Question], unusable: Collection[str] = ()) -> None:
         from twothirds.store import new_owner
 
         self._cached, self._oracle, self._ledger = cached, cached.oracle, cached.ledger
         self._requests = cached.ledger.store.requests
         self._questions = questions
         self._unusable = unusable
-        self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the batch
         self._owner = new_owner()
-        self._open: dict[str, OpenRequest] = {}  # by question
+        self._keys = {id(question): key for key, question in questions.items()}
+        self._open: dict[Request, OpenRequest] = {}
         self._books = threading.RLock()  # around changes of open requests and telling the store of them
-        self._unpulled: set[str] = set()  # marked as sent, and not pulled by the oracle
-        self._abandoned: set[str] = set()
         self._began = False  # something was handed to the oracle
-        self._arrived: list[Answer] = []  # and not yet committed; `_ask` appends, `_commit` removes
+        self._arrived: list[Reply] = []  # and not yet committed; `_ask` appends, `_commit` removes
         self._news = threading.Event()  # something has arrived, or nothing more will
         self._over = threading.Event()  # nothing more arrives
-        self._came, self._committed = 0, 0  # answers, each counted by one thread only
+        self._came, self._committed = 0, 0  # replies, each counted by one thread only
         self._room = threading.Event()  # some have been committed
         self._ended = False
         self._error: BaseException | None = None
         self._budget = cached.ledger.budget  # when what is booked was last compared with it
-        self.lowered = False  # the budget, so far that what is claimed and not sent must be claimed anew
+        self.lowered = False  # the budget, so far that what is claimed and not sent must be claimed again
         self.held = False  # another process is asking some of them
         self.refused = False  # some would exceed the budget
         self.abandoned: Money = 0  # what was spent on some that the budget did not cover to the end
 
-    @property
-    def _stopping(self) -> bool:
-        ledger = self._ledger
-        over = self._ended or ledger.halted or ledger.overcharge is not None or stopping.is_set()
-        return over or self._is_lowered()
-
-    def _is_lowered(self) -> bool:
-        """Whether the budget was lowered below what is booked by now: nothing more is sent then."""
-        budget = self._ledger.budget
-        if budget is not None and budget != self._budget and not self.lowered:
-            self.lowered |= (self._ledger.left() or 0) < 0
-        self._budget = budget
-        return self.lowered
-
-    def run(self) -> Iterator[tuple[str, Answer]]:
-        if not self._questions:
-            return
-        finished, asking = False, threading.Thread(target=self._ask, name="paid batch", daemon=True)
+    def run(self, probe: Request | None = None) -> Iterator[tuple[str, Answer]]:
+        """The answers by their keys; or nothing, once the `probe` has been sent."""
+        finished = False
+        planned = iter([probe]) if probe else self._oracle.plan(list(self._questions.values()))
+        asking = threading.Thread(target=self._ask, args=(planned,), name="paid requests", daemon=True)
         try:
             asking.start()
             while not finished:
@@ -168,90 +130,94 @@ class PaidBatch:
             while not finished and time.monotonic() < deadline:
                 finished = self._collect(timeout=deadline - time.monotonic())
                 self._commit()
-            if finished and self._open:
-                self._close()
+            if finished:
+                self._give_up()
         if self._error is not None:
             raise self._error
 
-    def _ask(self) -> None:
+    # --- the thread that asks
+
+    def _ask(self, planned: Iterator[Request]) -> None:
         try:
-            if isinstance(self._oracle, AsksAnew) and self._unusable:
-                since = self._ledger.retry_unusable or 0.0
-                self._oracle.ask_anew([self._questions[key] for key in self._unusable], since)
-            with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
-                for answer in self._answers(claimed):
+            with closing(self._claim(planned)) as claimed:  # deletes at once what was claimed and never pulled
+                for reply in self._oracle.send(claimed, self):
                     self._came += 1
-                    self._ledger.overcharge = self._ledger.overcharge or answer.overcharge
-                    self._arrived.append(answer)
+                    self._ledger.overcharge = self._ledger.overcharge or reply.overcharge
+                    self._arrived.append(reply)
                     self._news.set()
-        except BaseException as error:  # handed to the thread that waits for the answers
+        except BaseException as error:  # handed to the thread that waits for the replies
             self._error = error
         finally:
             self._over.set()
             self._news.set()
 
-    def _answers(self, claimed: Iterator[Sequence[Question]]) -> Iterator[Answer]:
-        if isinstance(self._oracle, TellsRequests):
-            return self._oracle.ask_telling(claimed, self._leaving, self._note_batch)
-        return self._oracle.ask(question for group in claimed for question in self._pulled(group))
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing more is sent in this run."""
+        ledger = self._ledger
+        return ledger.halted or ledger.overcharge is not None or stopping.is_set() or self._is_lowered()
 
-    def _pulled(self, group: Sequence[Question]) -> Iterator[Question]:
-        """The questions of one request, for an oracle that does not tell when each leaves: all of them are marked as
-        sent before the first, and those that it does not pull were not sent after all."""
-        bounds = self._oracle.estimate(group)
-        if not self._leaving(list(zip(group, bounds, strict=True))):
-            return
-        self._unpulled.update(map(self._key_of, group))
-        for question in group:
-            if self._stopping:
-                return
-            self._unpulled.discard(self._key_of(question))
-            yield question
+    @property
+    def _is_over(self) -> bool:
+        return self._ended or self.is_stopped
 
-    def _planned(self, keys: Sequence[str], *, more: bool = False) -> list[PlannedRequest]:
-        oracle, questions = self._oracle, [self._questions[key] for key in keys]
-        if isinstance(oracle, TellsRequests):
-            return oracle.requests(questions, more=more)
-        bounds = oracle.estimate(questions)
-        together, planned = max(1, min(oracle.width, TOGETHER)), []
-        start = 0
-        for end in range(1, len(questions) + 1):
-            is_full = end - start == together
-            if is_full or end == len(questions) or questions[end].kind is not questions[start].kind:
-                planned.append(PlannedRequest(tuple(questions[start:end]), tuple(bounds[start:end])))
-                start = end
-        return planned
+    def _is_lowered(self) -> bool:
+        """Whether the budget was lowered below what is booked by now: nothing more is sent then."""
+        budget = self._ledger.budget
+        if budget is not None and budget != self._budget and not self.lowered:
+            self.lowered |= (self._ledger.left() or 0) < 0
+        self._budget = budget
+        return self.lowered
 
-    def _claim(self) -> Generator[Sequence[Question], None, None]:
-        """What this process may ask, request by request."""
-        width, keys = self._cached.width, list(self._questions)
-        at_once = width  # few at first, for the oracle is idle until they come
-        while keys and not self._stopping:
-            wanted, keys = keys[:at_once], keys[at_once:]
-            at_once = max(width, CLAIMED_AT_ONCE)
-            planned = self._planned(wanted, more=bool(keys))
-            taken = {self._key_of(question) for request in planned for question in request.questions}
-            keys = [key for key in wanted if key not in taken] + keys
+    def _claim(self, planned: Iterator[Request]) -> Generator[Request, None, None]:
+        """What this process may send, request by request."""
+        taken = set[str]()
+        at_once = self._oracle.traits.width  # few at first, for the oracle is idle until they come
+        while not self._is_over and (wanted := [self._marked(request) for request in islice(planned, at_once)]):
+            at_once = AT_ONCE * self._oracle.traits.width  # which follows a slow server
+            taken.update(key for request in wanted for key in self._keys_of(request))
             self._wait_for_room()
-            claimed = self._claimed(planned)
-            refused = bool(claimed.refused)
-            if refused and not claimed.granted and not self._began:
-                claimed = self._claimed(self._shrunk(claimed.refused[0]))
+            claimed = self._claimed(wanted)
+            is_refused = bool(claimed.refused)
+            if is_refused and not claimed.granted and not self._began:
+                wanted = [self._marked(request) for request in self._shrunk(claimed.refused[0])]
+                claimed = self._claimed(wanted)
             self._began |= bool(claimed.granted)
-            yield from self._hand_over(claimed.granted)
-            if self._stopping:
-                return
-            if refused:
+            yield from self._hand_over(claimed.granted, wanted)
+            if is_refused:
                 self.refused = True
-                keys = self._requests.in_batches(keys)  # paid for: they are collected all the same
+                left = [key for key in self._questions if key not in taken]
+                in_batches = self._requests.in_batches(left)  # paid for: they are collected all the same
+                planned = self._oracle.plan([self._questions[key] for key in in_batches])
 
-    def _claimed(self, planned: Sequence[PlannedRequest]) -> Claimed:
+    def _marked(self, request: Request) -> Request:
+        """With what the books know of it."""
+        scale, since = self._cached.scale, 0.0
+        if self._unusable and any(key in self._unusable for key in self._keys_of(request)):
+            since = self._ledger.retry_unusable or 0.0
+        if scale == request.scale and not since:
+            return request
+        bound, limit = ceil(request.bound * scale), ceil(request.limit * scale)
+        return replace(request, bound=bound, limit=limit, scale=scale, since=since)
+
+    def _keys_of(self, request: Request) -> tuple[str, ...]:
+        if request.probe is not None:
+            return (self._cached.keys.of_content(request.probe.content),)
+        return tuple(map(self._key_of, request.questions))
+
+    def _key_of(self, question: Question) -> str:
+        """Most requests hold the very questions that were asked: their keys are known."""
+        return self._keys.get(id(question)) or self._cached.keys.of(question)
+
+    def _claimed(self, requests: Sequence[Request]) -> Claimed:
         """Claim these requests. One that the budget does not cover whole is not begun."""
+        from twothirds.store import Wanted
+
         ledger, budget = self._ledger, self._ledger.budget
         claimed = self._requests.claim(
             ledger.run_id,
             self._cached.respondent,
-            [self._wanted(request) for request in planned],
+            [Wanted(self._keys_of(request), request.bound, request.kind) for request in requests],
             owner=self._owner,
             lease_seconds=LEASE_SECONDS,
             budget=budget,
@@ -262,81 +228,73 @@ class PaidBatch:
         self.held |= bool(claimed.held)
         return claimed
 
-    def _wanted(self, request: PlannedRequest) -> Wanted:
-        from twothirds.store import Wanted
-
-        keys = tuple(self._key_of(question) for question in request.questions)
-        return Wanted(keys, sum(request.bounds), request.questions[0].kind.value)
-
-    def _shrunk(self, refused: Wanted) -> list[PlannedRequest]:
+    def _shrunk(self, refused: Wanted) -> list[Request]:
         """Of the request that was refused, as many of its questions as the rest of the budget covers together."""
-        fits, few, many, left = list[PlannedRequest](), 0, len(refused.keys), self._ledger.left() or 0
+        fits, few, many, left = list[Request](), 0, len(refused.keys), self._ledger.left() or 0
         while many - few > 1:
             middle = (few + many) // 2
-            planned = self._planned(refused.keys[:middle])
-            if sum(sum(request.bounds) for request in planned) <= left:
+            planned = list(self._oracle.plan([self._questions[key] for key in refused.keys[:middle]]))
+            if sum(ceil(request.bound * self._cached.scale) for request in planned) <= left:
                 fits, few = planned, middle
             else:
                 many = middle
         return fits
 
-    def _hand_over(self, granted: Sequence[Granted]) -> Iterator[Sequence[Question]]:
+    def _hand_over(self, granted: Sequence[Granted], wanted: Sequence[Request]) -> Iterator[Request]:
+        of_key = {key: request for request in wanted for key in self._keys_of(request)}
         waiting = deque(granted)
         try:
-            while waiting and not self._stopping:
+            while waiting and not self._is_over:
                 self._wait_for_room()
                 grant = waiting.popleft()
-                opened = OpenRequest(grant.request, grant.keys)
-                if grant.is_adopted:
-                    share = -(-grant.booked // len(grant.keys))
-                    opened.at_most, opened.in_batch = dict.fromkeys(grant.keys, share), set(grant.keys)
+                request = of_key[grant.keys[0]]
+                if grant.is_adopted or grant.keys != self._keys_of(request):
+                    questions = tuple(self._questions[key] for key in grant.keys)
+                    request = replace(request, questions=questions, bound=grant.booked, adopted=grant.is_adopted)
+                opened = OpenRequest(grant.request, request, grant.keys, in_batch=grant.is_adopted)
                 with self._books:
-                    self._open |= dict.fromkeys(grant.keys, opened)
-                yield [self._questions[key] for key in grant.keys]
+                    self._open[request] = opened
+                yield request
         finally:
             if waiting:
                 self._requests.release(self._owner, [grant.request for grant in waiting])
 
-    def _leaving(self, requested: Sequence[tuple[Question, Money]]) -> bool:
-        """Have it written down what these questions may have cost after the next attempt, and book what was not
-        foreseen; False: another process has claimed some of them meanwhile."""
-        with self._books:
-            most = {self._key_of(question): amount for question, amount in requested}
-            if self._is_lowered():
-                self._abandoned.update(most)
-                raise BudgetExhausted("the budget does not cover a further request")
-            before = {key: self._open[key].at_most.get(key) for key in most}
-            opened = {self._open[key].request: self._open[key] for key in most}
-            for key in most:
-                self._open[key].at_most[key] = most[key]
-            at_most = {number: request.most for number, request in opened.items()}
-            ledger = self._ledger
-            sent, is_refused = self._requests.send(ledger.run_id, self._owner, at_most, ledger.budget)
-            if is_refused or sent != at_most.keys():
-                for key, amount in before.items():
-                    self._open[key].at_most[key] = amount or 0
-            if is_refused:
-                self.refused = True
-                self._abandoned.update(most)
-                raise BudgetExhausted("the budget does not cover a further request")
-            return sent == at_most.keys()
-
-    def _note_batch(self, questions: Sequence[Question], batch: str | None) -> None:
-        with self._books:
-            opened = dict[int, OpenRequest]()
-            for key in (self._key_of(question) for question in questions):
-                if (request := self._open.get(key)) is not None:
-                    (request.in_batch.discard if batch is None else request.in_batch.add)(key)
-                    opened[request.request] = request
-            in_batch = [number for number, request in opened.items() if request.in_batch]
-            if batch is not None or not in_batch:
-                self._requests.note_batch(self._owner, list(opened), batch)
-
     def _wait_for_room(self) -> None:
         """Until most of what arrived is committed: a crash may lose all that is sent and not committed."""
-        while self._came - self._committed > UNCOMMITTED * self._cached.width and not self._stopping:
+        most = UNCOMMITTED * self._oracle.traits.width
+        while self._came - self._committed > most and not self._is_over:
             self._room.clear()
             self._room.wait(POLL_SECONDS)
+
+    # --- the meter: called by the oracle, in any thread
+
+    def leaving(self, request: Request, most: Money) -> None:
+        with self._books:
+            opened, ledger = self._open[request], self._ledger
+            is_refused, sent = self._is_lowered(), set[int]()
+            if not is_refused:
+                at_most = {opened.number: most}
+                sent, is_refused = self._requests.send(ledger.run_id, self._owner, at_most, ledger.budget)
+                self.refused |= is_refused
+            if is_refused:
+                opened.lacked_budget = True
+                raise BudgetExhausted("the budget does not cover a further attempt")
+            if not sent:
+                raise ClaimLost("another process asks these questions by now")
+            if not opened.has_left:
+                opened.has_left = True
+                ledger.traffic.sent()
+
+    def failed(self, request: Request, fault: str) -> None:  # noqa: ARG002 (which one does not matter)
+        self._ledger.traffic.noted_failure(fault)
+
+    def in_batch(self, request: Request, batch: str | None) -> None:
+        with self._books:
+            opened = self._open[request]
+            opened.in_batch = batch is not None
+            self._requests.note_batch(self._owner, [opened.number], batch)
+
+    # --- the thread of the caller
 
     def _collect(self, timeout: float | None) -> bool:
         """Wait until something has arrived, or time runs out; whether nothing more will arrive."""
@@ -347,75 +305,80 @@ class PaidBatch:
 
     def _commit(self) -> list[tuple[str, Answer]]:
         """Store and book. If another process has stored its answer first, that one counts, but ours is paid for too.
-
-        An interruption may come between any two steps: an answer is removed when it is stored, and storing it twice
-        books it once."""
-        answers = self._arrived[:]
-        keyed = {self._key_of(answer.question): answer for answer in answers}
-        stored = self._stored(keyed) if keyed else {}
-        for key in keyed:
-            self._open.pop(key, None)
-        del self._arrived[: len(answers)]
-        self._committed += len(answers)
-        self._room.set()
-        return [
-            (key, replace(Answer.from_json(answer.question, stored[key], cached=False), cost=answer.cost))
-            if key in stored
-            else (key, answer)
-            for key, answer in keyed.items()
-        ]
-
-    def _stored(self, answers: Mapping[str, Answer]) -> dict[str, dict[str, Any]]:
-        """Returns the stored answers that count in place of ours."""
+        Interruptions may come anywhere: a reply is removed when it is stored, and storing it twice changes nothing."""
         with self._books:
-            touched = dict[int, OpenRequest]()
-            for key, answer in answers.items():
-                # One that is not open was committed before: an interruption came between that and its removal.
-                if (opened := self._open.get(key)) is not None:
-                    opened.answers[key] = answer
-                    touched[opened.request] = opened
-            return self._recorded([opened.reply() for opened in touched.values()], len(answers))
+            arrived = self._arrived[:]
+            latest = {reply.request: reply for reply in arrived if reply.request in self._open}
+            stored = self._recorded(latest.values())
+            answers = [pair for reply in latest.values() for pair in self._counted(reply, stored)]
+            del self._arrived[: len(arrived)]
+            self._committed += len(arrived)
+        self._room.set()
+        return answers
 
-    def _recorded(self, replies: list[Reply], answers: int = 0) -> dict[str, dict[str, Any]]:
+    def _recorded(self, replies: Collection[Reply]) -> dict[str, dict[str, Any]]:
+        """Returns the stored answers that count in place of ours."""
         from twothirds.store import StoreUnavailable
 
         if not replies:
             return {}
         try:
-            return self._requests.record(self._ledger.run_id, replies)
+            return self._requests.record(self._ledger.run_id, [self._stored(reply) for reply in replies])
         except StoreUnavailable as error:
-            lost = f" ({answers} answers that came last are not kept)" if answers else ""
+            count = sum(len(reply.answers.keys() - self._open[reply.request].answered) for reply in replies)
+            lost = f" ({count} answers that came last are not kept)" if count else ""
             raise type(error)(f"{error}{lost}") from error
 
-    def _close(self) -> None:
-        """Close the requests that were not answered to the end. What cannot have been charged is given back; the rest
-        stays booked."""
+    def _stored(self, reply: Reply) -> StoredReply:
+        from twothirds.store import Reply as StoredReply
+
+        opened = self._open[reply.request]
+        return StoredReply(
+            request=opened.number,
+            keys=opened.keys,
+            answers={at: (answer.question.content, answer.to_json()) for at, answer in reply.answers.items()},
+            cost=reply.cost - reply.prepaid,
+            in_doubt=reply.in_doubt,
+            attempts=reply.usage.requests,
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+            seconds=reply.seconds,
+            closes=reply.done,
+            overcharge=reply.overcharge.scale if reply.overcharge else 1.0,
+        )
+
+    def _counted(self, reply: Reply, stored: Mapping[str, dict[str, Any]]) -> Iterator[tuple[str, Answer]]:
+        """Count what is new in a reply; its new answers, by their keys."""
+        opened = self._open[reply.request]
+        new = {at: answer for at, answer in reply.answers.items() if at not in opened.answered}
+        self._ledger.count_paid(len(new), reply.cost - opened.cost, reply.in_doubt - opened.in_doubt)
+        opened.cost, opened.in_doubt = reply.cost, reply.in_doubt
+        opened.answered |= new.keys()
+        if reply.done:
+            del self._open[reply.request]
+            self._ledger.outage = None if new else self._ledger.outage
+            self._ledger.traffic.ended(reply.seconds, answered=bool(reply.answers), has_left=opened.has_left)
+            if opened.lacked_budget:
+                self.abandoned += reply.cost + reply.in_doubt
+        for at, answer in new.items():
+            if (other := stored.get(opened.keys[at])) is not None:
+                answer = replace(Answer.from_json(answer.question, other, cached=False), cost=answer.cost)
+            yield opened.keys[at], answer
+
+    def _give_up(self) -> None:
+        """What was claimed and has no last reply. What has not left is deleted; what is in doubt of the rest stays
+        booked; what a provider's batch holds is left to be adopted."""
         with self._books:
-            unasked = self._error.unasked if isinstance(self._error, OracleUnavailable) else ()
-            for key in {*map(self._key_of, unasked), *self._unpulled}:
-                if key in self._open and key not in self._open[key].in_batch:
-                    self._open[key].at_most.pop(key, None)
-            opened = {request.request: request for request in self._open.values()}
-            if isinstance(self._error, AnswersPending):  # a later run collects them
-                for request in opened.values():
-                    request.at_most = {key: most for key, most in request.at_most.items() if key in request.in_batch}
-            self.abandoned = sum(self._open[key].at_most.get(key, 0) for key in self._abandoned & self._open.keys())
-            in_batches = [request for request in opened.values() if request.in_batch]
-            others = [request for request in opened.values() if not request.in_batch]
-            self._recorded([request.reply() for request in in_batches if request.answers])
-            self._recorded([request.reply(closes=True) for request in others])
-            self._requests.release(self._owner, [request.request for request in in_batches])
-            self._ledger.count_lost(sum(request.open_most for request in others))
+            held = [opened.number for opened in self._open.values() if opened.in_batch]
+            others = [opened for opened in self._open.values() if not opened.in_batch]
+            if held:
+                self._requests.release(self._owner, held)
+            if others:
+                in_doubt = self._requests.release(self._owner, [opened.number for opened in others])
+                self._ledger.count_paid(0, 0, in_doubt - sum(opened.in_doubt for opened in others))
+            for opened in self._open.values():
+                self._ledger.traffic.ended(0.0, answered=False, has_left=opened.has_left)
             self._open.clear()
-
-    def _key_of(self, question: Question) -> str:
-        """Most oracles answer with the very object that they were asked: its key is known."""
-        return self._keys.get(id(question)) or self._cached.keys.of(question)
-
-
-def take_over_probe(oracle: Oracle, store: Store, run_id: str) -> Money:
-    """Book what probing the oracle's server has cost to this run, unless another run pays for it already."""
-    return store.requests.take_over(oracle.account, run_id) if isinstance(oracle, ProbesServer) else 0
 
 
 class CachedOracle:
@@ -424,23 +387,38 @@ class CachedOracle:
     def __init__(self, oracle: Oracle, ledger: RunLedger) -> None:
         from twothirds.store import Respondent
 
-        ledger.cost += take_over_probe(oracle, ledger.store, ledger.run_id)
         self.oracle = oracle
         self.ledger = ledger
         self.identity: OracleIdentity = oracle.identity
         self.respondent = Respondent(str(oracle.identity), oracle.identity.to_json())
         self.keys = QuestionKeys(oracle.identity)
-        self.width = oracle.width
-        self.retries = ledger.retry_unusable is not None and not getattr(oracle, "refusals_are_final", False)
-        if isinstance(oracle, TellsRequests):
-            oracle.scale_bounds(ledger.store.requests.overcharge(self.respondent))
+        # How many times its bounds a request may be charged; what people have given up stays given up.
+        self.scale = ledger.store.requests.overcharge(self.respondent)
+        self._retries = ledger.retry_unusable is not None and oracle.traits.profile != "people"
+        self._probing = threading.Lock()
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        """Nothing for stored answers, the oracle's upper bound for the rest."""
+    @property
+    def traits(self) -> Traits:
+        return self.oracle.traits
+
+    @property
+    def labeller(self) -> CachedOracle:
+        """Who alone gives the labels."""
+        return self
+
+    @property
+    def computing(self) -> ComputingOracle | None:
+        """The oracle, where it can compute labels."""
+        return cast("ComputingOracle", self.oracle) if self.traits.deterministic else None
+
+    def prepare(self, examples: Sequence[Example]) -> Unlike:
+        return self.oracle.prepare(examples)
+
+    def missing(self, questions: Sequence[Question]) -> list[Question]:
+        """Those without a stored answer."""
         keys = [self.keys.of(question) for question in questions]
         known, _ = self._lookup(list(dict.fromkeys(keys)))
-        bounds = self.oracle.estimate(questions)
-        return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
+        return [question for key, question in zip(keys, questions, strict=True) if key not in known]
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded, and Halted
@@ -455,12 +433,14 @@ class CachedOracle:
             for key, stored in known.items():
                 answer = Answer.from_json(asked[key][0], stored.answer, cached=True)
                 first = replace(answer, reused=stored.scope != self._run.scope or not answer.cost)
-                yield from ledger.counted([first, *_repeated(answer, asked[key][1:])])
-            batch = PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known}, unusable)
-            settled = set(known)
-            for key, answer in self._noting_outage(batch.run()):
-                settled.add(key)
-                yield from ledger.counted([answer, *_repeated(answer, asked[key][1:])])
+                yield from ledger.count_cached([first, *_repeated(answer, asked[key][1:])])
+            settled, missing = set(known), {key: asked[key][0] for key in waiting if key not in known}
+            with self._outages_noted():
+                sending = self._probed(missing) or Sending(self, missing, unusable)
+                for key, answer in sending.run() if missing and not sending.refused else ():
+                    settled.add(key)
+                    yield answer
+                    yield from ledger.count_cached(_repeated(answer, asked[key][1:]))
             waiting = [key for key in waiting if key not in settled]
             if waiting and stopping.is_set():
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
@@ -468,23 +448,37 @@ class CachedOracle:
                 raise Overcharged(str(ledger.overcharge))
             if waiting and ledger.halted:
                 raise Halted("stopped by a person: the same command goes on")
-            if not settled and (batch.abandoned or batch.lowered):
+            if not settled and (sending.abandoned or sending.lowered):
                 continue  # less is left now: a smaller request may fit
-            if not settled and batch.refused and not batch.held:
-                scale = ledger.store.requests.overcharge(self.respondent)
-                raise ledger.outage or BudgetExhausted(ledger.why_refused(scale))
+            if not settled and sending.refused and not sending.held:
+                raise ledger.outage or BudgetExhausted(ledger.why_refused(self.scale))
             last_settled = time.monotonic() if settled else last_settled
             if waiting and not settled:
                 if time.monotonic() - last_settled > SILENT_SECONDS:
                     ledger.store.notice("held", _waits_for_others(len(waiting)))
                 time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers will be in the store
 
-    def _noting_outage(self, answered: Iterator[tuple[str, Answer]]) -> Iterator[tuple[str, Answer]]:
+    def _probed(self, missing: Mapping[str, Question]) -> Sending | None:
+        """Find out what the server can do, if it is not known: by a request like others. What was refused to it, if it
+        was."""
+        with self._probing:
+            for is_asked in (False, True):
+                planned = next(self.oracle.plan(list(islice(missing.values(), 1))), None)
+                if planned is None or planned.probe is None:
+                    return None
+                if is_asked:
+                    raise OracleUnavailable(f"{self.oracle!r} was asked what it can do and forgot it: run again")
+                sending = Sending(self, {})
+                list(sending.run(planned))
+                if sending.refused or sending.is_stopped:
+                    return sending
+        return None
+
+    @contextmanager
+    def _outages_noted(self) -> Iterator[None]:
         """Requests that failed may have been charged: if they use up the budget, the outage is why."""
         try:
-            for pair in answered:
-                self.ledger.outage = None
-                yield pair
+            yield
         except OracleUnavailable as error:
             self.ledger.outage = error
             raise
@@ -492,7 +486,7 @@ class CachedOracle:
     def _lookup(self, keys: Sequence[str]) -> tuple[dict[str, StoredAnswer], set[str]]:
         """The answers that are stored, and apart from them the keys of those that are to be asked again."""
         known, before = self.ledger.store.requests.lookup(keys), self.ledger.retry_unusable
-        if before is None or not self.retries:
+        if before is None or not self._retries:
             return known, set()
         again = {
             key for key, stored in known.items() if stored.answer["verdict"] in UNUSABLE and stored.answered_at < before

@@ -24,7 +24,9 @@ class QuestionKeys:
             example = question.example.digest
             asked = _asked_of_label(self._oracle, question.feature, question.voter)
             return _key({"example": example}, sha256(asked + _bytes(example)).hexdigest())
-        content = question.content
+        return self.of_content(question.content)
+
+    def of_content(self, content: Mapping[str, Any]) -> str:
         return _key(content, _digest(self._oracle, content))
 
     def of_labels(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Iterator[list[str]]:

@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from twothirds.discovery import NOBODY, UNKNOWN, Labels, VoteSheet, majority_labels, votes_to_ask
 from twothirds.models.cached import CachedOracle
+from twothirds.models.crowd import Asks
 from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
     Compare,
-    ComputesLabels,
     Feature,
     Halted,
     Label,
     Money,
-    Oracle,
     OracleError,
     OracleUnavailable,
     Question,
@@ -191,15 +190,15 @@ class Votes:
         return self.names.setdefault(name, len(self.names))
 
 
-def collect_votes(oracle: Oracle | CachedOracle, batch: LabelBatch) -> Votes:
+def collect_votes(asked: Asks, batch: LabelBatch) -> Votes:
     """What was counted is returned even if the oracle stops."""
     votes = Votes.empty(batch.features, len(batch.examples), batch.votes)
     try:
-        if isinstance(oracle, CachedOracle) and not (batch.wanted or batch.every):
-            _compute(oracle, batch, votes)
-            _look_up(oracle, batch, votes)
+        if asked.labeller is not None and not (batch.wanted or batch.every):
+            _compute(asked.labeller, batch, votes)
+            _look_up(asked.labeller, batch, votes)
         while places := _next_votes(batch, votes):
-            for answer in oracle.ask(places):
+            for answer in asked.ask(places):
                 place, row = places[answer.question]
                 votes.count(place, row, answer)
                 if batch.wanted:
@@ -249,15 +248,15 @@ def _look_up(oracle: CachedOracle, batch: LabelBatch, votes: Votes) -> None:
 
 def _compute(oracle: CachedOracle, batch: LabelBatch, votes: Votes) -> None:
     """Count all votes that are needed, where the oracle can compute them."""
-    behind = oracle.oracle
-    if not isinstance(behind, ComputesLabels):
+    computing = oracle.computing
+    if computing is None:
         return
     me = votes.place_of(str(oracle.identity))
     for voter in range(batch.votes):
         wanted = votes.missing > 0
         if not wanted.any():
             return
-        computed = behind.computed_votes(batch.features, batch.examples, voter, wanted.T)
+        computed = computing.compute(batch.features, batch.examples, voter, wanted.T)
         labels, refused = computed.labels.T, wanted & computed.refused.T
         known = wanted & (labels != UNKNOWN)
         abstained = wanted & (labels == UNKNOWN)
@@ -268,7 +267,7 @@ def _compute(oracle: CachedOracle, batch: LabelBatch, votes: Votes) -> None:
         votes.notes[Verdict.YES, ""] += int((labels[known] == 1).sum())
         votes.notes[Verdict.NO, ""] += int((labels[known] == 0).sum())
         for place in np.flatnonzero(abstained.any(axis=1)).tolist():
-            why = behind.why_not(batch.features[place])
+            why = computed.problems[place] if computed.problems else ""
             votes.notes[Verdict.REFUSED, why] += int(refused[place].sum())
             votes.notes[Verdict.UNREADABLE, why] += int((abstained[place] & ~refused[place]).sum())
         votes.asked += int(wanted.sum())
@@ -281,12 +280,12 @@ class Elicited:
     stopped: OracleError | None = None
 
 
-def collect_answers(oracle: Oracle | CachedOracle, questions: Sequence[Compare] | Sequence[Same]) -> Elicited:
+def collect_answers(asked: Asks, questions: Sequence[Compare] | Sequence[Same]) -> Elicited:
     """To comparisons of examples, or of pairs of features; what came is returned even if the oracle stops."""
     answers: dict[Question, Answer] = {}
     stopped: OracleError | None = None
     try:
-        for answer in oracle.ask(questions):
+        for answer in asked.ask(questions):
             answers[answer.question] = answer
     except STOPS as error:
         stopped = error

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from twothirds.models.oracle import Answer, Money, OracleUnavailable, Overcharge, in_usd
+from twothirds.models.oracle import Answer, Money, OracleUnavailable, Overcharge, Traffic, in_usd
 
 if TYPE_CHECKING:
     from twothirds.store import Store
@@ -36,6 +36,7 @@ class RunLedger:
         self.halted = False
         self.overcharge: Overcharge | None = None  # the first reply above its bound: nothing more is sent
         self.outage: OracleUnavailable | None = None  # nothing was answered since
+        self.traffic = Traffic()
         self._counting = threading.Lock()
 
     def halt(self) -> None:
@@ -46,24 +47,23 @@ class RunLedger:
         """From the next request on, from any thread."""
         self.budget = budget
 
-    def counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+    def count_paid(self, answers: int, cost: Money, in_doubt: Money) -> None:
+        """Count what has come of requests since it was last counted."""
+        with self._counting:
+            self.paid_calls += answers
+            self.cost += cost
+            self.in_doubt += in_doubt
+
+    def count_cached(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        """The same answers, each counted as it is taken."""
         for answer in answers:
             with self._counting:
-                if answer.cached:
-                    self.cached_calls += 1
-                else:
-                    self.paid_calls += 1
-                    self.cost += answer.cost
-                    self.in_doubt += answer.in_doubt
+                self.cached_calls += 1
             yield answer
-
-    def count_lost(self, in_doubt: Money) -> None:
-        with self._counting:
-            self.in_doubt += in_doubt
 
     def count_stored(self, oracle: str, hits: Mapping[str, tuple[int, Money]], answers: int = 0) -> None:
         """Count answers from the store: by kind how many that this run has not paid for, and what they had cost.
-        `answers` are counted here that `counted` does not see."""
+        `answers` are counted here that `count_cached` does not see."""
         if hits:
             self.store.costs.note_stored(self.run_id, oracle, hits)
         with self._counting:

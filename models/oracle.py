@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
+import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import islice, zip_longest
+from itertools import groupby, islice, zip_longest
 from math import inf
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import orjson
@@ -36,42 +37,6 @@ def in_usd(amount: Money, digits: int = 4, *, at_most: bool = False) -> str:
     steps = -(-amount // step) if at_most else round(amount / step)
     dollars, rest = divmod(steps, 10**digits)
     return f"{dollars}.{rest:0{digits}d} USD"
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """About what questions will take: requests with the labels grouped, and replies of the usual length."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: Money = 0
-    most: Money = 0  # what the cost is not expected to exceed
-    in_flight: Money = 0  # at most what is reserved at a time
-    seconds: int = 0  # where it is known how fast the server is
-
-    def __add__(self, other: Forecast) -> Forecast:
-        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
-        return Forecast(**sums, in_flight=max(self.in_flight, other.in_flight))
-
-    def times(self, factor: float) -> Forecast:
-        return replace(self, **{name: round(getattr(self, name) * factor) for name in _SUMS})
-
-
-_SUMS = ("requests", "input_tokens", "output_tokens", "cost", "most", "seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What earlier answers of the same model to the same prompts have taken, in tokens; None where there are none."""
-
-    answers: int = 0  # from which this is known
-    input_ratio: float = 1.0  # of a request, to what is usual by the rules
-    comparison_output: float | None = None
-    label_output: float | None = None
-
-
-NOTHING_MEASURED = Measured()
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +277,9 @@ class Usage:
     cached_tokens: int = 0  # of the input tokens, those the provider had read before: cheaper
     reasoning_tokens: int = 0  # of the output tokens, those the model thought with: billed as output
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(mine + theirs for mine, theirs in zip(self.to_json(), other.to_json(), strict=True)))
+
     def to_json(self) -> tuple[int, ...]:
         return self.requests, self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens
 
@@ -356,9 +324,6 @@ class Answer:
     probability: float | None = None  # of YES, where the oracle knows one
     usage: Usage = Usage()
     cost: Money = 0
-    booked: Money = 0  # the part of the cost that is in the books already, and must not be booked again
-    in_doubt: Money = 0  # at most what requests for it that failed have cost in addition
-    overcharge: Overcharge | None = None  # of a request for it
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
@@ -366,6 +331,7 @@ class Answer:
     reason: str = ""  # where the question asks why
     quote: str = ""  # words of the text that show it
     ordered: bool = False  # of a family: its values have an order
+    how: str = ""  # what the server did to answer, in few words: json_schema, decisions, next word, …
     cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
     reused: bool = field(default=False, compare=False)  # nothing was booked for it: another run has paid, or its twin
 
@@ -394,6 +360,8 @@ class Answer:
             rare |= {"reason": self.reason, "quote": self.quote}
         if self.ordered:
             rare["ordered"] = True
+        if self.how:
+            rare["how"] = self.how
         return {
             "verdict": str(self.verdict),
             "by": self.by,
@@ -429,6 +397,7 @@ class Answer:
             note=data["note"],
             reason=data.get("reason", ""),
             quote=data.get("quote", ""),
+            how=data.get("how", ""),
             cached=cached,
         )
 
@@ -448,25 +417,13 @@ class OracleError(Exception):
     │   └── ExampleChanged  an image is gone, or has changed since the data set was read
     ├── AnswersUnusable     most of what it answered was refused or unreadable; what was found is written
     ├── BudgetExhausted     the next question might cost more than is left
+    ├── ClaimLost           another process asks these questions by now
     ├── Halted              a person has stopped it; what was on its way is kept
     └── AnswersPending      people have yet to answer; run again later"""
 
 
 class OracleUnavailable(OracleError):
-    """`unasked` are questions that were pulled, but for which nothing can have been charged."""
-
-    unasked: tuple[Question, ...] = ()
     may_pass = True  # asking again after a while may help
-
-
-@contextmanager
-def free_of_charge(questions: Iterable[Question]) -> Iterator[None]:
-    """Around a local model: what it fails to answer has cost nothing."""
-    try:
-        yield
-    except OracleUnavailable as error:
-        error.unasked = tuple(questions)
-        raise
 
 
 class ServerAway(OracleUnavailable):
@@ -496,6 +453,10 @@ class AnswersUnusable(OracleError):
 
 class BudgetExhausted(OracleError):
     pass
+
+
+class ClaimLost(OracleError):
+    """Another process has claimed questions of a request meanwhile: it must not be sent."""
 
 
 class Halted(OracleError):
@@ -544,160 +505,203 @@ class OracleIdentity:
         return f"{self.kind}:{self.model}" if self.model else self.kind
 
 
+Profile = Literal["paid", "local", "people", "free"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What an oracle is like: facts that decide how it is asked, not abilities."""
+
+    profile: Profile
+    width: int = 1  # requests in flight at once
+    reads_text: bool = True
+    slow: bool = False  # people, a provider's batches: everything is asked at once, and answers may come days later
+    deterministic: bool = False  # labels can be computed again, by `compute`, and need not be stored
+    shares_rows: bool = False  # labels of one example cost less when they are asked together
+    opens_pictures: bool = False  # it opens every picture that it was not asked about before
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What can the server do? `number` makes every probe another one."""
+
+    server: str
+    number: str
+    kind = "probe"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {"kind": self.kind, "server": self.server, "asked": self.number}
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is sent and paid for: one question, several, or a probe. Each request is an object of its own."""
+
+    questions: tuple[Question, ...] = ()
+    probe: Probe | None = None
+    bound: Money = 0  # at most what sending it once costs
+    limit: Money = 0  # at most what all its attempts, repairs and repetitions cost together
+    usual: Money = 0  # what it is likely to cost
+    seconds: float = 0.0  # that it is likely to add to the time of all, where the speed of a slow server is known
+    # Set by whoever keeps the books:
+    since: float = 0.0  # replies to what was sent before that time do not count: it is asked again on purpose
+    scale: float = 1.0  # how many times its bounds it may be charged: the provider has charged more than the bounds
+    adopted: bool = False  # a provider's batch of an earlier run may hold it
+
+    @property
+    def kind(self) -> str:
+        return str((self.probe or self.questions[0]).kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is known of a request by now. All amounts, and the answers, are totals of the request so far, not
+    increments: recording a reply twice changes nothing. One that is not `done` may be recorded after the meter has
+    heard of a later attempt: the higher amount holds until the last reply."""
+
+    request: Request
+    answers: Mapping[int, Answer] = field(default_factory=dict)  # by the position of the question
+    cost: Money = 0
+    prepaid: Money = 0  # the part of the cost that is in the books already
+    in_doubt: Money = 0  # at most what attempts that failed, or are under way, have cost in addition
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    overcharge: Overcharge | None = None
+    done: bool = True  # nothing more comes: questions without an answer stay open
+
+
+class Meter(Protocol):
+    """What the books must hear while requests travel. Safe to call from any thread."""
+
+    def leaving(self, request: Request, most: Money) -> None:
+        """Called just before every attempt with the most that the request may have cost after it, all attempts so far
+        included. Raises BudgetExhausted where the budget does not cover that much, and ClaimLost: then the attempt must
+        not be sent."""
+        ...
+
+    def failed(self, request: Request, fault: str) -> None:
+        """An attempt failed for the moment, and is perhaps repeated."""
+        ...
+
+    def in_batch(self, request: Request, batch: str | None) -> None:
+        """Which of a provider's batches holds the request, called before it is sent and now and then while it runs;
+        None as soon as it is in no batch that may be charged or collected, or is asked in another way."""
+        ...
+
+
 class Oracle(Protocol):
+    """Whoever answers. Its identity is known without a request."""
+
     @property
     def identity(self) -> OracleIdentity: ...
 
     @property
-    def width(self) -> int:
-        """How many questions are in flight at once."""
+    def traits(self) -> Traits: ...
+
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        """The requests in which these would be sent, each made when it is wanted. Where it must be found out first what
+        a server can do, the first is a probe, and the others are guesses: plan again once it has been sent."""
         ...
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """Yield one answer per question, in any order, each as soon as it is known.
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        """Yields replies in any order, each as soon as something is known; the last one of a request is `done`.
 
-        `questions` may be lazy: pulling one is the promise to send it, so pull at most about `width` ahead."""
+        `requests` may be lazy: pulling one is the promise to send it. After a fault nothing more is pulled, what is in
+        flight is waited for, and the fault is raised. A request that was pulled and has no reply by then was not
+        charged, unless the meter heard it leave."""
         ...
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        """For each question an upper bound of its price, before anything is spent."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRequest:
-    """Questions that will share one request, and for each of them its share of the most that this request can cost."""
-
-    questions: tuple[Question, ...]
-    bounds: tuple[Money, ...]
-
-
-# Called just before a request leaves, in any thread, with the most that each of its questions may have cost after it.
-# False: some of them are another process's by now, and must not be sent. Raises BudgetExhausted where the budget does
-# not cover that much: then it must not be sent either, and what it would have asked stays unanswered.
-Leaving = Callable[[Sequence[tuple[Question, Money]]], bool]
-# Told which of a provider's batches holds questions, before it is sent and now and then while it runs, and None as soon
-# as they are in no batch that may be charged or collected, or are asked in another way.
-NoteBatch = Callable[[Sequence[Question], str | None], None]
-
-
-@runtime_checkable
-class TellsRequests(Protocol):
-    """An oracle that may send several questions in one request and several requests for one question, or send it in a
-    provider's batch, which lives on without the process; it tells of each request before it is sent."""
-
-    def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
-        """The requests in which these would be sent. Where `more` questions are to come, some of those that may share a
-        request with them can be left out, never all."""
-        ...
-
-    def ask_telling(
-        self, requests: Iterable[Sequence[Question]], leaving: Leaving, note: NoteBatch
-    ) -> Iterator[Answer]:
-        """As `ask`, for questions that share a request. What was pulled and never announced was not sent. After a reply
-        that was charged above its bound nothing more leaves, and Overcharged is raised."""
-        ...
-
-    def scale_bounds(self, scale: float) -> None:
-        """From now on bounds are at least so many times as high, because replies were charged more than theirs."""
+    def prepare(self, examples: Sequence[Example]) -> Unlike:
+        """Get ready to be asked about these, free of charge: load a model, or look whether the server answers. Raises
+        OracleError where it cannot answer about them."""
         ...
 
 
 Chances = NDArray[np.float64]  # probabilities
 
 
-@runtime_checkable
-class Connects(Protocol):
-    """An oracle that has to reach a server before its identity is known."""
+class ComputingOracle(Oracle, Protocol):
+    """An oracle whose `traits.deterministic` is set."""
 
-    def connect(self) -> None:
-        """Until then `identity` and `estimate` raise OracleError. May send paid requests; idempotent."""
+    def compute(
+        self, features: Sequence[Feature], examples: Sequence[Example], voter: int, wanted: NDArray[np.bool_]
+    ) -> ComputedVotes:
+        """The labels that `send` would bring. What is not wanted need not be right."""
         ...
 
 
-@runtime_checkable
-class ProbesServer(Connects, Protocol):
-    """An oracle that finds out by paid probe requests what its server can do, which is part of its identity."""
+TOGETHER = 32  # questions in a request of an oracle that is not charged by the request
 
-    @property
-    def account(self) -> str:
-        """The scope of the store to which probes are booked, until a run that asks the oracle takes them over."""
-        ...
 
-    def is_probed(self) -> bool:
-        """Whether an earlier probe is remembered, so that `connect` sends nothing."""
-        ...
+def in_requests(questions: Iterable[Question], bound: Money = 0, most: int = TOGETHER) -> Iterator[Request]:
+    """Requests of at most so many questions of one kind each, where every question costs at most `bound`."""
+    for _, alike in groupby(questions, key=attrgetter("kind")):
+        while part := tuple(islice(alike, most)):
+            price = bound * len(part)
+            yield Request(part, bound=price, limit=price, usual=price)
 
-    def measured(self, examples: Iterable[Example]) -> Measured:
-        """By the answers that are kept, those about these examples above all."""
-        ...
 
-    def forecast(self, questions: Sequence[Question], measured: Measured) -> Forecast:
-        """Sends nothing, connected or not."""
-        ...
+def replied(request: Request, answers: Iterable[Answer], prepaid: Money = 0) -> Reply:
+    """The last reply to a request, from answers to its very questions, in any order."""
+    positions = {id(question): position for position, question in enumerate(request.questions)}
+    placed = {positions[id(answer.question)]: answer for answer in answers}
+    return Reply(
+        request,
+        placed,
+        cost=sum(answer.cost for answer in placed.values()),
+        prepaid=prepaid,
+        usage=sum((answer.usage for answer in placed.values()), Usage()),
+        seconds=sum(answer.seconds for answer in placed.values()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedVotes:
+    """Of one voter on each feature (columns) of each example (rows)."""
+
+    labels: Labels
+    refused: NDArray[np.bool_]  # of the unknown labels those that are refused; others are unreadable
+    chances: Chances | None = None  # that the feature is true, NaN where it is unknown; None: it tells no probabilities
+    problems: Sequence[str] = ()  # of each feature why it cannot be labelled, empty where it can; none: no reasons
 
 
 LATENCIES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, inf)  # seconds: the upper bounds of what is counted
 
 
-@dataclass
 class Traffic:
-    """What has passed between an oracle and its server. Changed once or twice per request, by one thread."""
+    """What passes between a run and those who answer it. Safe to use from many threads."""
 
-    answered: int = 0
-    failed: int = 0  # attempts that failed for the moment
-    seconds: float = 0.0  # that the answered ones took
-    latencies: list[int] = field(default_factory=lambda: [0] * len(LATENCIES))  # how many took up to which bound
-    in_flight: int = 0
-    delayed: int = 0  # requests that failed and wait to be sent again
-    fault: str = ""  # of the latest attempt, if it failed
+    def __init__(self) -> None:
+        self.answered = 0  # requests
+        self.failed = 0  # attempts that failed for the moment
+        self.seconds = 0.0  # that the answered ones took
+        self.latencies = [0] * len(LATENCIES)  # how many took up to which bound
+        self.in_flight = 0
+        self.fault = ""  # of the latest attempt, if it failed
+        self._changing = threading.Lock()
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        self.in_flight += 1
-        began = time.monotonic()
-        try:
-            yield
-        except BaseException:
-            self.in_flight -= 1
-            raise
-        took = time.monotonic() - began
-        self.in_flight -= 1
-        self.answered += 1
-        self.fault = ""
-        self.seconds += took
-        self.latencies[bisect_left(LATENCIES, took)] += 1
+    def sent(self) -> None:
+        with self._changing:
+            self.in_flight += 1
 
-    @contextmanager
-    def delay(self) -> Iterator[None]:
-        self.delayed += 1
-        try:
-            yield
-        finally:
-            self.delayed -= 1
+    def noted_failure(self, fault: str) -> None:
+        with self._changing:
+            self.failed += 1
+            self.fault = fault
+
+    def ended(self, seconds: float, *, answered: bool, has_left: bool) -> None:
+        with self._changing:
+            self.in_flight -= has_left
+            if answered and has_left:
+                self.answered += 1
+                self.fault = ""
+                self.seconds += seconds
+                self.latencies[bisect_left(LATENCIES, seconds)] += 1
 
     def __str__(self) -> str:
         under_way = f"{self.in_flight} request{'' if self.in_flight == 1 else 's'} under way"
-        again = f", {self.delayed} to be sent again" if self.delayed else ""
-        return under_way + again + (f"; the latest failed: {self.fault}" if self.fault else "")
-
-
-@runtime_checkable
-class TellsTraffic(Protocol):
-    """An oracle that counts its requests."""
-
-    @property
-    def traffic(self) -> Traffic: ...
-
-
-@runtime_checkable
-class ChecksAhead(Protocol):
-    """An oracle that can tell at once, and free of charge, that it will not answer."""
-
-    def check(self, examples: Sequence[Example]) -> None:
-        """Raises OracleError where it cannot answer about such examples, or where its server is away or refuses the
-        key. What takes more than a moment to find out is left to the first question."""
-        ...
+        return under_way + (f"; the latest failed: {self.fault}" if self.fault else "")
 
 
 MOST_UNLIKE = 0.05  # share of pictures that may look strange by chance
@@ -725,94 +729,3 @@ class Unlike:
             f"{self.outside} of {self.of} pictures do not look like {self.known}, which is all that {self.oracle} "
             "knows: its answers about them mean nothing, so choose another oracle (twothirds oracles)"
         )
-
-
-@runtime_checkable
-class KnowsItsDomain(Protocol):
-    """An oracle that was made for one kind of examples, and recognises it."""
-
-    def unlike(self, examples: Sequence[Example]) -> Unlike: ...
-
-
-def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
-    """By the oracle, or by the members of a crowd. Nothing where it cannot tell: asking it then says why."""
-    found = Unlike()
-    for member in getattr(oracle, "members", [oracle]):
-        if isinstance(member, KnowsItsDomain):
-            with suppress(OracleUnavailable):
-                found += member.unlike(examples)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class ComputedVotes:
-    """Of one voter on each feature (columns) of each example (rows)."""
-
-    labels: Labels
-    refused: NDArray[np.bool_]  # of the unknown labels those that are refused; others are unreadable
-    chances: Chances | None = None  # that the feature is true, NaN where it is unknown; None: it tells no probabilities
-
-
-@runtime_checkable
-class ComputesLabels(Protocol):
-    """An oracle whose labels cost nothing and are the same whenever they are computed: they need not be kept."""
-
-    def computed_votes(
-        self, features: Sequence[Feature], examples: Sequence[Example], voter: int, wanted: NDArray[np.bool_]
-    ) -> ComputedVotes:
-        """As `ask` would say. What is not wanted need not be right."""
-        ...
-
-    def why_not(self, feature: Feature) -> str:
-        """Why it cannot label a feature; empty where it can, or gives no reason."""
-        ...
-
-
-@runtime_checkable
-class LoadsModel(Protocol):
-    """An oracle with a model on this machine, which it loads when it is first asked, or ahead of that. Where
-    `opens_pictures` is set it opens every picture that it was not asked about before, and raises ExampleChanged for
-    one that cannot be read."""
-
-    opens_pictures: bool
-
-    def load(self) -> None: ...
-
-    def vectors(self, examples: Sequence[Example]) -> NDArray[np.float32]:
-        """What the model makes of pictures. It is kept: questions about them need the model no more."""
-        ...
-
-
-@runtime_checkable
-class AsksAnew(Protocol):
-    """An oracle that may find an earlier reply to a question again, as in a provider's batch."""
-
-    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
-        """From now on, do not answer these with replies to what was sent before that time."""
-        ...
-
-
-@runtime_checkable
-class SharesRequests(Protocol):
-    """An oracle that may answer several labels by one request."""
-
-    @property
-    def rows_save(self) -> bool:
-        """Whether labels of one example cost less when they are asked together; known before it is connected."""
-        ...
-
-
-def rows_save(oracle: Oracle) -> bool:
-    return isinstance(oracle, SharesRequests) and oracle.rows_save
-
-
-def connect(oracle: Oracle) -> None:
-    """Make the identity of any oracle known; does nothing for oracles without a server."""
-    if isinstance(oracle, Connects):
-        oracle.connect()
-
-
-def check_ahead(oracle: Oracle, examples: Sequence[Example]) -> None:
-    """Raises OracleError where the oracle can tell that it will not answer; silent for oracles that cannot tell."""
-    if isinstance(oracle, ChecksAhead):
-        oracle.check(examples)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
@@ -107,17 +107,6 @@ def bound(tariff: Tariff, tokens: Tokens, *, batch: bool = False) -> Money:
 
 def _micro(usd: Decimal, batch: bool, rounding: str) -> Money:
     return int((usd * MICRO * (BATCH_SHARE if batch else 1)).to_integral_value(rounding=rounding))
-
-
-def shares(total: int, weights: Sequence[int]) -> list[int]:
-    """`total` split in proportion to the weights, to the last unit; largest remainders first."""
-    weighed = list(weights) if sum(weights) else [1] * len(weights)
-    total_weight = sum(weighed)
-    rounded = [total * weight // total_weight for weight in weighed]
-    by_remainder = sorted(range(len(weighed)), key=lambda place: (-(total * weighed[place] % total_weight), place))
-    for place in by_remainder[: total - sum(rounded)]:
-        rounded[place] += 1
-    return rounded
 
 
 def tariff_of(model: str, *, base_url: str | None, prices: Mapping[str, Price], endpoint: str = "chat") -> Tariff:

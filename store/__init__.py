@@ -8,7 +8,7 @@ from twothirds.store.errors import DamagedStore, StoreError, StoreFull, StoreUna
 from twothirds.store.maintenance import StoredRequest
 from twothirds.store.metrics import Sample, render
 from twothirds.store.owners import new_owner
-from twothirds.store.rates import Rate
+from twothirds.store.rates import Rate, Rates
 from twothirds.store.requests import Claimed, Granted, Reply, Respondent, StoredAnswer, Wanted, identity_digest
 from twothirds.store.runs import EVER, ActiveRun, Booked, Job, RunRow, RunState, short_id
 from twothirds.store.schema import PROBE

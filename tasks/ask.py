@@ -16,21 +16,18 @@ from prefect.logging import get_run_logger
 from prefect.runtime import task_run
 
 from twothirds.models import (
+    Asks,
     Compare,
-    Connects,
     Elicited,
     LabelBatch,
-    Oracle,
     OracleError,
     OracleUnavailable,
-    ProbesServer,
     Same,
     Votes,
     collect_answers,
     collect_votes,
     in_usd,
 )
-from twothirds.models.people import MixedCrowd
 from twothirds.reports.run import RunError
 from twothirds.sources import DatasetError, Quarantined
 from twothirds.store import StoreError, StoreFull
@@ -75,22 +72,13 @@ def _elicit_run_name() -> str:
 
 
 @task(name="elicit", task_run_name=_elicit_run_name, cache_policy=NO_CACHE, persist_result=False)
-def elicit(oracle: Oracle, questions: list[Compare] | list[Same]) -> Elicited:
-    elicited = collect_answers(oracle, questions)
+def elicit(asked: Asks, questions: list[Compare] | list[Same]) -> Elicited:
+    elicited = collect_answers(asked, questions)
     answered = [answer for answer in elicited.answers if answer is not None]
     stored, named = sum(answer.cached for answer in answered), sum(len(answer.features) for answer in answered)
     log(f"{len(answered)} of {len(questions)} answered ({stored} from the store), {named} features named")
     stopped_by(elicited.stopped)
     return elicited
-
-
-@task(name="probe", task_run_name="probe {oracle}", cache_policy=NO_CACHE, persist_result=False)
-def probe(oracle: Connects) -> None:
-    members = oracle.members if isinstance(oracle, MixedCrowd) else [oracle]
-    servers = [member for member in members if isinstance(member, ProbesServer)]
-    is_known = bool(servers) and all(server.is_probed() for server in servers)
-    oracle.connect()
-    log(f"{oracle}: what its server can do is known from before" if is_known else f"{oracle} answers")
 
 
 def _label_run_name() -> str:
@@ -99,8 +87,8 @@ def _label_run_name() -> str:
 
 
 @task(name="label", task_run_name=_label_run_name, cache_policy=NO_CACHE, persist_result=False)
-def label(oracle: Oracle, batch: LabelBatch) -> Votes:
-    votes = collect_votes(oracle, batch)
+def label(asked: Asks, batch: LabelBatch) -> Votes:
+    votes = collect_votes(asked, batch)
     cast, unusable = int(votes.cast.sum()), int(votes.abstained.sum())
     log(f"{cast:,} votes on {len(batch.examples):,} examples, of which {unusable:,} unusable")
     stopped_by(votes.stopped)

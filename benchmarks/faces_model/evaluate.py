@@ -17,6 +17,7 @@ from rich.table import Table
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, truth_matrix
 from benchmarks.faces_model.face import Face, held_out_faces
 from benchmarks.faces_model.truth import ATTRIBUTES
+from tests.support.asking import ask
 from twothirds.discovery import Kind
 from twothirds.models.contrastive import SHIPPED, ContrastiveOracle
 from twothirds.models.oracle import Compare, Feature, Label, Verdict
@@ -81,7 +82,7 @@ def probabilities(oracle: ContrastiveOracle, examples: Sequence[Example], names:
         for row, example in enumerate(examples)
         for column, name in enumerate(names)
     }
-    for answer in oracle.ask(places):
+    for answer in ask(oracle, places):
         if answer.probability is not None and isinstance(answer.question, Label):
             table[places[answer.question]] = answer.probability
     return table
@@ -120,7 +121,7 @@ def _triples(
         rows = rng.choice(len(examples), 3, replace=False)
         known = tuple(names[column] for column in rng.choice(len(names), KNOWN, replace=False))
         question = Compare(Kind.TWO_OF_THREE, tuple(examples[row] for row in rows), known=known)
-        for answer in oracle.ask([question]):
+        for answer in ask(oracle, [question]):
             if answer.verdict is Verdict.FEATURE and answer.feature is not None:
                 answered += 1
                 right += int(truth[rows, names.index(answer.feature.name)].sum() == 2)

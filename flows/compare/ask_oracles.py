@@ -14,28 +14,28 @@ from twothirds.flows.discover.findings import StopReason
 from twothirds.flows.discover.outcome import Outcome
 from twothirds.flows.discover.remaining import LabelTask
 from twothirds.flows.discover.run import run_discovery
+from twothirds.flows.oracles import recorded_votes
 from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.models import (
     MICRO,
     Answer,
     AnswersPending,
+    Asks,
     CachedOracle,
     Compare,
     Elicited,
     Feature,
     LabelBatch,
+    Members,
     Money,
-    Oracle,
     OracleError,
     OracleUnavailable,
     Votes,
     batches_of,
-    unlike,
 )
-from twothirds.models.people import RecordedVotes
 from twothirds.reports.compare import Discovered, Named, Rater
 
-CompareTask = Callable[[Oracle, list[Compare]], Elicited]
+CompareTask = Callable[[Asks, list[Compare]], Elicited]
 
 
 @dataclass
@@ -97,14 +97,14 @@ class Asking:
 
     def rater(self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None) -> Rater:
         prepared, paid = self.prepared, 0
-        if isinstance(asked.oracle, RecordedVotes):  # stored already, and nothing is spent now
-            compared, polled = self._compared(asked.oracle, asked), self._polled(asked.oracle, asked, features)
+        if (table := recorded_votes(asked.oracle)) is not None:  # nothing is spent now
+            compared, polled = self._compared(table, asked), self._polled(table, asked, features)
         else:
             with self._recording(asked) as recorded:
                 compared, polled = self._compared(recorded, asked), self._polled(recorded, asked, features)
             paid = recorded.ledger.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
-        if warning := unlike(asked.oracle, prepared.examples).warning:
+        if warning := asked.oracle.prepare(prepared.examples).warning:
             prepared.events.say(warning)
         return Rater(
             asked.name,
@@ -134,7 +134,7 @@ class Asking:
             name=prepared.folder.name,
             scope=scope,
             dataset=prepared.dataset.name,
-            oracle=asked.oracle,
+            members=Members.alone(asked.oracle),
             settings=prepared.settings,
             budget=budget,
             retry_unusable=prepared.settings.retry_unusable,
@@ -148,14 +148,14 @@ class Asking:
                 context.record.message = str(stopped)
             context.record.status = "waiting" if self.pending else reason
 
-    def _compared(self, oracle: Oracle, asked: ComparedOracle) -> tuple[Named, ...]:
+    def _compared(self, oracle: Asks, asked: ComparedOracle) -> tuple[Named, ...]:
         if not self.prepared.questions:
             return ()
         elicited = self.compare(oracle, self.prepared.questions)
         self._note(asked, elicited.stopped)
         return tuple(map(_named, elicited.answers))
 
-    def _polled(self, oracle: Oracle, asked: ComparedOracle, features: tuple[Feature, ...]) -> Polled:
+    def _polled(self, oracle: Asks, asked: ComparedOracle, features: tuple[Feature, ...]) -> Polled:
         prepared = self.prepared
         rows = prepared.people_rows if asked.people else list(range(len(prepared.examples)))
         examples = [prepared.examples[row] for row in rows]

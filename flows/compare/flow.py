@@ -26,7 +26,7 @@ from twothirds.flows.prefect_api.executor import TaskExecutor
 from twothirds.flows.prefect_api.runs import Caller, FlowRun, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.settings import micro_of, served_at
-from twothirds.models import AnswersPending, OracleLost, collect_answers, collect_votes, connect, in_usd
+from twothirds.models import AnswersPending, OracleLost, collect_answers, collect_votes, in_usd
 from twothirds.reports.compare import (
     OracleComparison,
     Study,
@@ -52,8 +52,6 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
             f"starts: {settings.dataset} with {', '.join(settings.oracles)}",
             f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
         )
-        for oracle in prepared.built:
-            run.connect(oracle)
         comparison = _asked(prepared, run)
         page = _page(comparison, prepared)
         rows, verdict = summary_rows(comparison), verdict_of(comparison)
@@ -116,8 +114,6 @@ def run_comparison(
     label: LabelTask = collect_votes,
 ) -> OracleComparison:
     """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
-    for oracle in prepared.built:
-        connect(oracle)
     prepared.check_folder()
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()

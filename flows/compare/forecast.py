@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from twothirds.flows.compare.preparation import PreparedComparison, people_of
 from twothirds.flows.discover.forecast import price_of
-from twothirds.flows.estimate import Asked, Chances, Estimate, Measuring, Pricing, draw, made_up_features, unanswered_by
-from twothirds.models import Label
-from twothirds.models.people import RecordedVotes
+from twothirds.flows.estimate import Asked, Chances, Estimate, Pricing, draw, made_up_features, unanswered_by
+from twothirds.flows.oracles import recorded_votes
+from twothirds.models import Label, Members
 
 
 def forecast_comparison(prepared: PreparedComparison) -> Estimate:
     """Sends nothing to any server."""
-    asked = [index for index, oracle in enumerate(prepared.built) if not isinstance(oracle, RecordedVotes)]
+    asked = [index for index, oracle in enumerate(prepared.built) if recorded_votes(oracle) is None]
     return replace(
         sum((_of_oracle(prepared, index) for index in asked), Estimate()),
         dataset=prepared.dataset.name,
@@ -36,6 +36,7 @@ def _of_oracle(prepared: PreparedComparison, index: int) -> Estimate:
         labels = [Label(feature, example, voter) for feature, example in cells for voter in range(votes)]
         yield Asked(labels, len(rows) / len(sample))
 
-    pricing = Pricing(oracle, Measuring(prepared.examples), unanswered_by(oracle, prepared.store))
+    members = Members.alone(oracle)
+    pricing = Pricing(members, unanswered_by(members, prepared.store))
     discovers = settings.own_discovery or (prepared.features is None and index == 0)
     return pricing.estimate(plan) + (price_of(prepared.discovery_by(index)) if discovers else Estimate())

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,9 @@ from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.errors import UsageError
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import OracleSpec, deciding
-from twothirds.flows.oracles import build_oracle, remarks_on
+from twothirds.flows.oracles import build_oracle, recorded_votes, remarks_on
 from twothirds.flows.settings import Environment, OutFolder, open_store
-from twothirds.models import Compare, Feature, Oracle, check_ahead, digest_of, rows_save
-from twothirds.models.people import RecordedVotes
+from twothirds.models import Compare, Feature, Members, Oracle, digest_of
 from twothirds.reports.compare import COMPARISON_JSON, read_settings
 from twothirds.reports.run import RunError, check_writable
 from twothirds.sources import Dataset, Example, load_dataset
@@ -63,10 +61,9 @@ class PreparedComparison:
 
     def check_oracles(self) -> None:
         """Raises OracleError where an oracle can tell at once that it will not answer."""
-        for oracle in self.built:
-            check_ahead(oracle, self.examples)
-
-    # What depends on the identities of the oracles, which must be connected first:
+        with self.events.waiting("looking at the examples"):
+            for oracle in self.built:
+                oracle.prepare(self.examples)
 
     @cached_property
     def oracles(self) -> list[ComparedOracle]:
@@ -104,7 +101,7 @@ class PreparedComparison:
         """Where the features come from."""
         if (source := self.settings.features) is not None:
             return f"from {Path(source).name}" if os.path.exists(source) else "given by hand"
-        voted = next((oracle for oracle in self.built if isinstance(oracle, RecordedVotes) and oracle.features), None)
+        voted = next((votes for votes in map(recorded_votes, self.built) if votes and votes.features), None)
         return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 
     @property
@@ -134,12 +131,12 @@ class PreparedComparison:
     @cached_property
     def questions(self) -> list[Compare]:
         """What every oracle is asked to compare: what people have compared already, else triples at random."""
-        recorded = next((oracle.comparisons for oracle in self.built if _has_comparisons(oracle)), None)
-        if recorded is None:
+        tables = [votes.comparisons for votes in map(recorded_votes, self.built) if votes and len(votes.comparisons)]
+        if not tables:
             return [
                 Compare(Kind.TWO_OF_THREE, tuple(self.examples[row] for row in triple)) for triple in self._triples()
             ]
-        questions, wanted = recorded.questions(self.examples), self.settings.comparisons
+        questions, wanted = tables[0].questions(self.examples), self.settings.comparisons
         rng = np.random.default_rng([self.settings.seed, len(questions), 3])
         chosen = rng.choice(len(questions), min(wanted, len(questions)), replace=False)
         return [questions[place] for place in sorted(chosen.tolist())]
@@ -177,9 +174,18 @@ class PreparedComparison:
         )
         oracle = self.built[index]
         profile = Profile(  # the same for all oracles: people are among them
-            queries=self.settings.queries, widest=NARROWEST, labels_after=None if rows_save(oracle) else 1
+            queries=self.settings.queries, widest=NARROWEST, labels_after=None if oracle.traits.shares_rows else 1
         )
-        return Prepared(settings, self.dataset, oracle, self.store, folder, self.events, job=self.job, profile=profile)
+        return Prepared(
+            settings,
+            self.dataset,
+            Members.alone(oracle),
+            self.store,
+            folder,
+            self.events,
+            job=self.job,
+            profile=profile,
+        )
 
     def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
@@ -199,7 +205,7 @@ class PreparedComparison:
 
 
 def prepare_comparison(settings: CompareSettings, events: Events = SILENT) -> PreparedComparison:
-    """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
+    """Raises errors of the input before a server is started. Sends nothing."""
     with events.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset, settings.columns)
     for line in (*dataset.lines(), *remarks_on(settings.oracles, dataset)):
@@ -208,13 +214,7 @@ def prepare_comparison(settings: CompareSettings, events: Events = SILENT) -> Pr
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
     store = open_store(settings.store, events)
     environment = Environment.read()
-    budget = settings.budget_micro
-    job = job_of(settings, dataset)
-    built = [
-        build_oracle(text, dataset, settings.seed, environment, store, budget=budget, purpose=purpose, job=job)
-        for text in settings.oracles
-        for purpose in [digest_of([job.name, deciding(text)])]
-    ]
+    built = [build_oracle(text, dataset, settings.seed, environment, store) for text in settings.oracles]
     features = _features(settings, built)
     out = OutFolder.of(settings.out, COMPARISON_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
@@ -262,11 +262,7 @@ def people_of(settings: CompareSettings) -> int | None:
 def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[Feature, ...] | None:
     if settings.features is not None:
         return tuple(read_features(settings.features))
-    return next((oracle.features for oracle in built if isinstance(oracle, RecordedVotes) and oracle.features), None)
-
-
-def _has_comparisons(oracle: Oracle) -> TypeGuard[RecordedVotes]:
-    return isinstance(oracle, RecordedVotes) and len(oracle.comparisons) > 0
+    return next((votes.features for votes in map(recorded_votes, built) if votes and votes.features), None)
 
 
 def _column(name: str, columns: tuple[str, ...]) -> int | None:

@@ -41,7 +41,6 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
         prepared: Prepared = run.prepared or _prepared(settings, run)
         prepared = replace(prepared, events=run.events.to(PrefectProgress(run.executor.tell, run.emit)))
         _tell_plan(prepared)
-        run.connect(prepared.oracle)
         outcome = _asked(prepared, run)
         report = _report(prepared)
         _publish(outcome, prepared, report, run.executor)

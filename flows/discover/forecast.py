@@ -17,29 +17,26 @@ from twothirds.flows.estimate import (
     Estimate,
     KnownPrice,
     LabelPlan,
-    Measuring,
     Pricing,
     draw,
-    is_known,
 )
+from twothirds.models import Members
 from twothirds.reports.run import STEER
 
 
 def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate:
     """What a discovery will take, before anything is spent and without a request to any server."""
-    settings, oracle = prepared.settings, prepared.oracle
-    known, labels_rest = is_known(oracle), prepared.labelled > len(prepared.compared)
-    ended = known and has_ended(prepared)
-    shares = expected_shares(prepared)
-    spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
+    settings, labels_rest = prepared.settings, prepared.labelled > len(prepared.compared)
+    ended, shares = has_ended(prepared), expected_shares(prepared)
+    spent, _ = prepared.store.runs.spent(prepared.scope)
     return replace(
         Estimate() if ended else price_of(prepared, likely),
         dataset=prepared.dataset.name,
-        oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
+        oracle=str(prepared.members.identity),
         examples=prepared.labelled,
         compared=len(prepared.compared) if labels_rest else None,
         known=_known_price(prepared),
-        stored=prepared.store.requests.count(prepared.scope) if known else 0,
+        stored=prepared.store.requests.count(prepared.scope),
         spent=spent,
         ended=ended,
         assumed=_assumed(prepared, shares) if shares else "",
@@ -50,13 +47,13 @@ def forecast_discovery(prepared: Prepared, likely: Chances = LIKELY) -> Estimate
 def price_of(prepared: Prepared, likely: Chances = LIKELY) -> Estimate:
     """Of a whole discovery, as if nothing were stored."""
     work, shares = _work(prepared), expected_shares(prepared)
-    pricing = Pricing(prepared.oracle, Measuring(prepared.dataset.examples))
+    pricing = Pricing(prepared.members)
     if shares is None or not shares.saves:
         return replace(pricing.estimate(work.plan, likely=likely), features=len(work.found(likely)))
     predicted = replace(work, predicted=shares)
     total = pricing.estimate(predicted.plan, in_full=work.plan, likely=likely)
     if prepared.cheap is not None:
-        total += Pricing(prepared.cheap, Measuring(prepared.dataset.examples)).estimate(work.labelled_once)
+        total += Pricing(Members.alone(prepared.cheap)).estimate(work.labelled_once)
     return replace(total, features=len(work.found(likely)))
 
 
@@ -128,5 +125,5 @@ def _known_price(prepared: Prepared) -> KnownPrice:
     sample = draw([examples[row] for row in rows])
     plan = LabelPlan(prepared.settings.votes, LIKELY, _work(prepared).known)
     asked = plan.of(sample, prepared.known_features, len(rows) / len(sample))
-    cost, _ = Pricing(prepared.oracle, Measuring(examples)).total(asked, LIKELY)
+    cost, _ = Pricing(prepared.members).total(asked, LIKELY)
     return KnownPrice(len(features), unknown, len(features) * len(rows) - unknown, cost.cost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ import numpy as np
 
 from twothirds.discovery import UNKNOWN, Labels
 from twothirds.flows.errors import UsageError
-from twothirds.models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of, in_turn
+from twothirds.models import Feature, KnownLabelsOf, digest_of, in_turn
 from twothirds.reports import Run
-from twothirds.reports.run import KNOWN, RunError, RunSummary, restore
+from twothirds.reports.run import RunError, RunSummary, restore
 from twothirds.sources import Columns, Dataset, DatasetError, Example, iter_examples, read_metadata
 
 REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
@@ -209,31 +209,10 @@ def _examples_of(summary: RunSummary) -> Iterator[Example]:
         return
 
 
-class KnownLabels:
-    """An oracle that knows labels of given features, and asks another one for all else."""
-
-    def __init__(self, oracle: Oracle, known: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> None:
-        self._oracle = oracle
-        self.identity = oracle.identity
-        self.width = oracle.width
-        self._known: dict[tuple[Feature, str], tuple[bool, str]] = {
-            (feature.feature, examples[row].digest): (bool(feature.labels[row]), feature.source)
-            for feature in known
-            for row in np.flatnonzero(feature.labels != UNKNOWN).tolist()
-        }
-
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        asked = iter(self._oracle.estimate([question for question in questions if not self._knows(question)]))
-        return [0 if self._knows(question) else next(asked) for question in questions]
-
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        listed = list(questions)
-        for question in listed:
-            if isinstance(question, Label) and self._knows(question):
-                has, source = self._known[question.feature, question.example.digest]
-                yield Answer(question, Verdict.YES if has else Verdict.NO, source, note=KNOWN)
-        if asked := [question for question in listed if not self._knows(question)]:
-            yield from self._oracle.ask(asked)
-
-    def _knows(self, question: Question) -> bool:
-        return isinstance(question, Label) and (question.feature, question.example.digest) in self._known
+def known_labels(known: Sequence[KnownFeatureInput], examples: Sequence[Example]) -> KnownLabelsOf:
+    """The labels that nobody need be asked for."""
+    return {
+        (feature.feature, examples[row].digest): (bool(feature.labels[row]), feature.source)
+        for feature in known
+        for row in np.flatnonzero(feature.labels != UNKNOWN).tolist()
+    }

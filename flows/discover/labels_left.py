@@ -17,7 +17,6 @@ from twothirds.flows.estimate import (
     LIKELY,
     Asked,
     LabelPlan,
-    Measuring,
     Pricing,
     draw,
     made_up_features,
@@ -46,7 +45,9 @@ class LabelsLeft:
             return True
         expected = made_up_features(max(1, LIKELY.named(self.prepared.profile.features * len(asked))))
         foreseen, _ = pricing.total(self._with_labels(questions, [*waiting, *expected], progress), LIKELY)
-        bound = foreseen.most // foreseen.requests if foreseen.requests else 0  # at which the last request is reserved
+        bound = (
+            foreseen.most // round(foreseen.requests) if foreseen.requests else 0
+        )  # at which the last request is reserved
         return foreseen.cost + bound <= left
 
     def _with_labels(self, questions: Sequence[Compare], new: Sequence[Feature], progress: Progress) -> Iterator[Asked]:
@@ -97,5 +98,5 @@ class LabelsLeft:
         return self._pricing().total(asked, LIKELY)[0].cost
 
     def _pricing(self) -> Pricing:
-        oracle, store = self.prepared.oracle, self.prepared.store
-        return Pricing(oracle, Measuring(self.prepared.dataset.examples), unanswered_by(oracle, store))
+        members = self.prepared.members
+        return Pricing(members, unanswered_by(members, self.prepared.store))

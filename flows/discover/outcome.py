@@ -36,14 +36,15 @@ from twothirds.models import (
     AnswersUnusable,
     CachedOracle,
     Compare,
+    Crowd,
     Feature,
     Label,
     Money,
+    ReviewCounts,
     RunLedger,
     Same,
     Votes,
 )
-from twothirds.models.people import PeopleAsked, RecordedCrowd
 from twothirds.reports import LabelledFeature, LabelTable, Source
 from twothirds.reports.run import (
     COMPARISON,
@@ -79,7 +80,7 @@ class Outcome:
     profile: Profile
     dataset: Dataset
     rows: list[int]  # the examples that were compared
-    recorded: CachedOracle | RecordedCrowd
+    crowd: Crowd
     progress: Progress
     run_id: str
     seconds: float  # that the run took, waiting included
@@ -90,13 +91,13 @@ class Outcome:
     target: DiscoveryTarget | None = None
     predicted: PredictedRemaining | None = None
     known: Sequence[KnownFeatureInput] = ()
-    cheap: CachedOracle | RecordedCrowd | None = None  # who labelled first what was not compared
+    cheap: CachedOracle | None = None  # who labelled first what was not compared
     steered: Sequence[SteeredBy] = ()  # what people wanted while it ran
     unlabelled: Unlabelled | None = None  # examples that were to be labelled
 
     @property
     def spent(self) -> RunLedger:
-        return self.recorded.ledger
+        return self.crowd.ledger
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.known
@@ -138,7 +139,7 @@ class Outcome:
         ]
 
     def summary(self) -> RunSummary:
-        progress, recorded = self.progress, self.recorded
+        progress = self.progress
         return RunSummary(
             settings=self.settings.model_dump(mode="json"),
             dataset=DatasetSummary(
@@ -149,7 +150,7 @@ class Outcome:
                 compared_ids=self._compared_ids(),
                 left_out=[SkippedExample(id=left.id, reason=left.reason) for left in self.dataset.quarantined],
             ),
-            oracle=OracleSummary(**recorded.identity.to_json()),
+            oracle=OracleSummary(**self.crowd.identity.to_json()),
             run_id=self.run_id,
             scope=self.spent.scope,
             queries=progress.queries,
@@ -200,8 +201,8 @@ class Outcome:
             )
         if settings.voters > 1:
             fields["voters_agree"] = voters_agree(progress.asked)
-        if isinstance(self.recorded, RecordedCrowd):
-            fields["people"] = self._asked_of_people(self.recorded.asked)
+        if len(self.crowd.members) > 1:
+            fields["people"] = self._asked_of_people(self.crowd.review.counts if self.crowd.review else ReviewCounts())
         uniform = settings.strategy == "adaptive-triple" and settings.voters == 1
         if progress.stopped is StopReason.NONES and uniform:
             share = none_bound(progress.nones_in_a_row)
@@ -219,7 +220,7 @@ class Outcome:
     def _order(self) -> dict[str, int]:
         return {finding.feature.name: order for order, finding in enumerate(self.progress.known)}
 
-    def _asked_of_people(self, asked: PeopleAsked) -> dict[str, int]:
+    def _asked_of_people(self, asked: ReviewCounts) -> dict[str, int]:
         """With the number of all labels where the labeller's were put to people."""
         counts = asdict(asked)
         if asked.escalated or asked.checked:
@@ -233,7 +234,7 @@ class Outcome:
         for answer in answers_in_order(self.progress, self.remaining):
             if answer.note == KNOWN:
                 continue
-            by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
+            by = answer.by if len(self.crowd.members) > 1 else str(self.crowd.identity)
             kind = COMPARISON if isinstance(answer.question, Compare) else LABEL
             vote_counts.count(by, kind, answer.verdict.value, answer.note)
         return vote_counts.summary()
@@ -267,10 +268,9 @@ class Outcome:
         )
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        by_people = self.recorded.is_by_people if isinstance(self.recorded, RecordedCrowd) else lambda _: False
-        return (
-            answer_row(answer, self._order, by_people) for answer in answers_in_order(self.progress, self.remaining)
-        )
+        by_people = self.crowd.is_by_people
+        said = answers_in_order(self.progress, self.remaining)
+        return (answer_row(answer, self._order, by_people) for answer in said)
 
     def write(self, folder: Path) -> None:
         write_run(

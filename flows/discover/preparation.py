@@ -12,17 +12,16 @@ import numpy as np
 
 from twothirds.discovery import Comparison, Strategy, StrategyError
 from twothirds.discovery.strategies import Listed, Targeted
-from twothirds.flows.discover.known import KnownFeatureInput, KnownLabels, digest_of_known, read_known
+from twothirds.flows.discover.known import KnownFeatureInput, digest_of_known, known_labels, read_known
 from twothirds.flows.discover.profiles import CROWD, Profile, usual_profile
 from twothirds.flows.discover.settings import DECIDING, DiscoverSettings
 from twothirds.flows.discover.target import DiscoveryTarget, read_target
 from twothirds.flows.errors import UsageError
 from twothirds.flows.events import SILENT, Events
-from twothirds.flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
-from twothirds.flows.oracles import build_oracle, remarks_on
+from twothirds.flows.oracle_specs import by_provider_batch, check_exemplars
+from twothirds.flows.oracles import build_oracle, recorded_votes, remarks_on
 from twothirds.flows.settings import Environment, OutFolder, open_store
-from twothirds.models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
-from twothirds.models.people import MixedCrowd, RecordedVotes
+from twothirds.models import Compare, Feature, KnownLabelsOf, Members, Oracle, Review, Unlike
 from twothirds.reports.run import RUN_JSON, STEER, RunError, RunSummary, check_writable
 from twothirds.sources import Dataset, Example, load_dataset
 from twothirds.store import Job, Store
@@ -35,7 +34,7 @@ MAX_KNOWN_CHARS = 60  # of what is given by hand, in a line of progress
 class Prepared:
     settings: DiscoverSettings
     dataset: Dataset
-    oracle: Oracle
+    members: Members
     store: Store
     out: Path | None = None
     events: Events = SILENT
@@ -49,23 +48,22 @@ class Prepared:
 
     @property
     def kind(self) -> str:
-        """The kind of oracle, without connecting it."""
-        return "mixed" if isinstance(self.oracle, MixedCrowd) else OracleSpec.parse(self.settings.oracle).kind
+        """The kind of oracle."""
+        return self.members.identity.kind
 
     def with_budget(self, budget: Decimal | None) -> Prepared:
         return replace(self, settings=self.settings.with_budget(budget))
 
     @cached_property
     def scope(self) -> str:
-        """Depends on the oracle's identity: connect it first."""
-        return self.settings.scope(self.dataset, self.oracle, digest_of_known(self.known))
+        return self.settings.scope(self.dataset, self.members.identity, digest_of_known(self.known))
 
     @cached_property
     def folder(self) -> Path:
-        """The run folder, by default named after the scope: connect the oracle first."""
-        usual = usual_profile(self.settings.strategy, self.settings.oracle, self.oracle, self.compared)
+        """The run folder, by default named after the scope."""
+        usual = usual_profile(self.settings.strategy, self.members.comparisons.traits, self.compared)
         scope = f"{self.scope[:8]}{self.settings.limits(usual.queries)}"
-        return self.out or RUNS / f"{self.dataset.name}-{self.oracle.identity.kind}-{scope}"
+        return self.out or RUNS / f"{self.dataset.name}-{self.kind}-{scope}"
 
     def check_folder(self) -> None:
         """Raises RunError where writing the folder would destroy another run, or a longer one of the same settings."""
@@ -97,7 +95,7 @@ class Prepared:
         if before.get("dataset") != chosen["dataset"] and earlier.dataset.digest != self.dataset.digest:
             return f"of {before.get('dataset')}"
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
-        if earlier.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != chosen[n] for n in who):
+        if earlier.oracle.to_json() != self.members.identity.to_json() and any(before.get(n) != chosen[n] for n in who):
             kind, model = earlier.oracle.kind, earlier.oracle.model
             return f"by {kind}{':' if model else ''}{model}, {before.get('oracle')}"
         for name in (*DECIDING, "known"):
@@ -110,9 +108,10 @@ class Prepared:
                 return f"without --{name.replace('_', '-')} {chosen[name]}"
         return "with the rest labelled" if before.get("label_rest") and not self.settings.label_rest else ""
 
-    def check_oracle(self) -> None:
-        """Raises OracleError where the oracle can tell at once that it will not answer."""
-        check_ahead(self.oracle, self.compared)
+    def check_oracle(self) -> Unlike:
+        """Raises OracleError where somebody can tell at once that they will not answer."""
+        with self.events.waiting("looking at the examples"):
+            return self.members.prepare(self.compared)
 
     @cached_property
     def rows(self) -> list[int]:
@@ -139,10 +138,9 @@ class Prepared:
     def known_features(self) -> list[Feature]:
         return [known.feature for known in self.known]
 
-    def knowing(self, oracle: Oracle) -> Oracle:
-        """The oracle, asked for no label that is known of the features given."""
-        is_known = any(known.source for known in self.known)
-        return KnownLabels(oracle, self.known, self.dataset.examples) if is_known else oracle
+    @property
+    def known_labels(self) -> KnownLabelsOf:
+        return known_labels([known for known in self.known if known.source], self.dataset.examples)
 
     @property
     def labelled(self) -> int:
@@ -162,11 +160,11 @@ class Prepared:
         return Targeted(strategy, self.target.outputs(self.rows), np.random.default_rng([self.settings.seed, 1]))
 
     def _recorded_comparisons(self) -> list[Comparison] | None:
-        """What can be asked of whoever elicits, where that is in a table."""
-        asked = self.oracle.elicits if isinstance(self.oracle, MixedCrowd) else self.oracle
-        if not isinstance(asked, RecordedVotes) or not len(asked.comparisons):
+        """What can be asked of whoever compares, where that is in a table."""
+        votes = recorded_votes(self.members.comparisons)
+        if votes is None or not len(votes.comparisons):
             return None
-        return as_rows(asked.comparisons.questions(self.compared), self.compared)
+        return as_rows(votes.comparisons.questions(self.compared), self.compared)
 
 
 def as_rows(questions: Sequence[Compare], examples: Sequence[Example]) -> list[Comparison]:
@@ -179,28 +177,34 @@ def as_rows(questions: Sequence[Compare], examples: Sequence[Example]) -> list[C
     return [Comparison(question.kind, places(question.examples), places(question.without)) for question in questions]
 
 
-def prepare(settings: DiscoverSettings, events: Events = SILENT, purpose: str = "") -> Prepared:
-    """Raises errors of the input before a server is started. Sends nothing: the oracle is not connected yet."""
-    settings, dataset, store, oracle = _read(settings, events, purpose)
+def prepare(settings: DiscoverSettings, events: Events = SILENT, *, afresh: bool = True) -> Prepared:
+    """Raises errors of the input before a server is started. Sends nothing. Not `afresh`: labels of a run are asked
+    again, which needs nothing that was known when it began."""
+    with events.waiting(f"reading {settings.dataset}"):
+        dataset = load_dataset(settings.dataset, settings.columns)
+    asked = [settings.oracle, settings.labeller or "", settings.cheap or ""]
+    for line in (*dataset.lines(), *remarks_on(asked, dataset)):
+        events.say(line)
+    store = open_store(settings.store, events)
+    members = members_of(settings, dataset, store)
+    settings = settings.resolved(len(dataset.examples), members.labels.traits)
     out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
-    target, probes = read_target(settings, dataset), purpose or settings.purpose(dataset)
+    target = read_target(settings, dataset)
     prepared = Prepared(
         settings=settings,
         dataset=dataset,
-        oracle=oracle,
+        members=members,
         store=store,
         out=out.path if out else None,
         events=events,
         target=target,
         upload=out,
-        cheap=_build(settings.cheap, settings, dataset, store, probes) if settings.cheap is not None else None,
-        # labels that are asked again for a change (they have a purpose) need nothing that was given
-        known=() if purpose else _known(settings, dataset, target, events),
-        profile=settings.profile(oracle, dataset.examples),
+        cheap=_build(settings.cheap, settings, dataset, store) if settings.cheap is not None else None,
+        known=_known(settings, dataset, target, events) if afresh else (),
+        profile=settings.profile(members, dataset.examples),
     )
-    if not isinstance(oracle, Connects):  # else its identity is not known yet
-        prepared.check_folder()
+    prepared.check_folder()
     strategy = prepared.make_strategy()
     if isinstance(strategy, Listed):
         events.say(f"{len(strategy):,} recorded comparisons are about these examples: they are asked in their order")
@@ -224,46 +228,18 @@ def _known(
     return tuple(known.with_exemplars(dataset.examples, settings.exemplars) for known in features)
 
 
-def _read(
-    settings: DiscoverSettings, events: Events, purpose: str = ""
-) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
-    with events.waiting(f"reading {settings.dataset}"):
-        dataset = load_dataset(settings.dataset, settings.columns)
-    asked = [settings.oracle, settings.labeller or "", settings.cheap or ""]
-    for line in (*dataset.lines(), *remarks_on(asked, dataset)):
-        events.say(line)
-    store = open_store(settings.store, events)
-    n = len(dataset.examples)
-    oracle = build_crowd(settings, dataset, store, purpose or settings.resolved(n).purpose(dataset))
-    return settings.resolved(n, rows_save=rows_save(oracle)), dataset, store, oracle
+def _build(text: str, settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
+    return build_oracle(settings.briefed(text), dataset, settings.seed, Environment.read(), store)
 
 
-def _build(text: str, settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str) -> Oracle:
-    return build_oracle(
-        settings.briefed(text),
-        dataset,
-        settings.seed,
-        Environment.read(),
-        store,
-        budget=settings.budget_micro,
-        purpose=purpose,
-        job=settings.job,
-    )
-
-
-def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle:
-    """The oracle of a discovery, or all who take part where several do."""
-    build = partial(_build, settings=settings, dataset=dataset, store=store, purpose=purpose)
-    ask_people = settings.asks_people
+def members_of(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Members:
+    """All who take part in a discovery."""
+    build = partial(_build, settings=settings, dataset=dataset, store=store)
     labeller = settings.labeller or settings.oracle
     check_exemplars(settings.exemplars, labeller)
     if settings.provider_batch:
         labeller = by_provider_batch(labeller)
-    elicits = build(settings.oracle if settings.labeller is not None else labeller)
-    if settings.labeller is None and not ask_people:
-        return elicits
-    from twothirds.models.people import MixedCrowd, Mixture
-
-    labels = build(labeller) if settings.labeller is not None else elicits
-    people = build(settings.people) if ask_people else None
-    return MixedCrowd(elicits, labels, people, Mixture(settings.escalate, settings.spot_check))
+    labels = build(labeller)
+    comparisons = labels if settings.labeller is None else build(settings.oracle)
+    people = build(settings.people) if settings.asks_people else None
+    return Members(comparisons, labels, people, Review(settings.escalate, settings.spot_check))

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twothirds.discovery.strategies import NARROWEST, WIDEST
-from twothirds.flows.oracle_specs import OracleSpec
-from twothirds.models import Oracle, rows_save
+from twothirds.models import Traits
 from twothirds.sources import Example
 
 SHORT_TEXT = 2_000  # characters of a text on average, up to which a question costs next to nothing beside its labels
-MODELS = ("openai", "vlm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +32,16 @@ PAID_TEXTS = Profile(queries=24, features=8, labels_after=None)
 LABELS_FOR_A_TARGET = 4  # comparisons after which labels say what the next ones are about
 
 
-def usual_profile(strategy: str, oracle: str, built: Oracle, examples: Sequence[Example]) -> Profile:
-    """`oracle` names who compares, `built` is the oracle or the crowd that answers. Strategies of the paper ask as the
-    paper does."""
-    from twothirds.models.people import MixedCrowd
+BY_PROFILE = {"paid": MODEL, "local": MODEL, "people": PEOPLE, "free": CROWD}
 
+
+def usual_profile(strategy: str, asked: Traits, examples: Sequence[Example]) -> Profile:
+    """`asked` is who compares. Strategies of the paper ask as the paper does."""
     if strategy != "auto":
         return PAPER
-    kind = OracleSpec.parse(oracle).kind
-    if rows_save(built.elicits if isinstance(built, MixedCrowd) else built):
+    if asked.shares_rows:
         return PAID_PICTURES if is_dear(examples) else PAID_TEXTS
-    if kind == "contrastive":
-        return CONTRASTIVE
-    return PEOPLE if kind == "human" else MODEL if kind in MODELS else CROWD
+    return BY_PROFILE[asked.profile] if asked.reads_text else CONTRASTIVE
 
 
 def is_dear(examples: Sequence[Example]) -> bool:

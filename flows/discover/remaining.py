@@ -17,10 +17,10 @@ from twothirds.flows.discover.findings import Progress
 from twothirds.flows.discover.preparation import Prepared
 from twothirds.flows.predicting import AskingStopped, CellLabels, Prediction, PredictionTerms, Put, predict_labels
 from twothirds.flows.settings import Environment
-from twothirds.models import Answer, Feature, LabelBatch, Oracle, OracleUnavailable, Votes, batches_of
+from twothirds.models import Answer, Asks, CachedOracle, Feature, LabelBatch, OracleUnavailable, Votes, batches_of
 from twothirds.sources import Example
 
-LabelTask = Callable[[Oracle, LabelBatch], Votes]
+LabelTask = Callable[[Asks, LabelBatch], Votes]
 
 
 def features_of_remaining(prepared: Prepared, progress: Progress) -> list[Feature]:
@@ -33,7 +33,7 @@ def features_of_remaining(prepared: Prepared, progress: Progress) -> list[Featur
 
 def label_remaining(
     prepared: Prepared,
-    oracle: Oracle,
+    oracle: Asks,
     progress: Progress,
     label: LabelTask,
     on_answer: Callable[[Answer], None] = lambda _: None,
@@ -45,7 +45,7 @@ def label_remaining(
         return None
     votes = Votes.empty(features, len(remaining), count)
     with prepared.events.counting(len(remaining), "other examples labelled") as show:
-        for rows in batches_of(remaining, len(features), count, least=oracle.width):
+        for rows in batches_of(remaining, len(features), count, least=prepared.members.labels.traits.width):
             examples = remaining[rows]
             heard = _counting(show, rows.start, len(examples), len(features), on_answer)
             part = label(oracle, LabelBatch(examples, features, count, on_answer=heard))
@@ -84,10 +84,10 @@ class PredictedRemaining:
 
 def predict_remaining(
     prepared: Prepared,
-    oracle: Oracle,
+    oracle: Asks,
     progress: Progress,
     label: LabelTask,
-    first: Oracle | None = None,
+    first: CachedOracle | None = None,
     on_answer: Callable[[Answer], None] = lambda _: None,
 ) -> tuple[Votes | None, PredictedRemaining | None]:
     """The votes on what was asked, and what was predicted; None where something ended it first, which
@@ -98,7 +98,7 @@ def predict_remaining(
         return None, None
     examples, compared = (*prepared.compared, *prepared.remaining), len(prepared.compared)
 
-    def put_to(asked: Oracle, votes: int) -> Put:
+    def put_to(asked: Asks, votes: int) -> Put:
         def put(part: Sequence[Example], chosen: Sequence[Feature]) -> Callable[[], Votes]:
             return partial(label, asked, LabelBatch(part, chosen, votes, on_answer=on_answer))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
@@ -24,36 +24,29 @@ from twothirds.flows.run_context import RunContext, RunEntry, run_context
 from twothirds.models import (
     Answer,
     AnswersPending,
+    Asks,
     CachedOracle,
     Compare,
     Elicited,
     Feature,
     LabelBatch,
     Money,
-    Oracle,
     Votes,
     collect_answers,
     collect_votes,
-    connect,
     in_usd,
     sentence_closeness,
-    unlike,
 )
-from twothirds.models.people import RecordedCrowd, WaitingOracle, recorded_by
 from twothirds.reports.run import without_paths
 from twothirds.studio.web import plural
 
-CompareTask = Callable[[Oracle, list[Any]], Elicited]
-CheapLabeller = CachedOracle | RecordedCrowd | None  # who has labelled first what was not compared
+CompareTask = Callable[[Asks, list[Any]], Elicited]
 
 
 def run_discovery(
     prepared: Prepared, *, run_id: str, compare: CompareTask = collect_answers, label: LabelTask = collect_votes
 ) -> Outcome:
     """The whole discovery; the flow passes tasks, tests and benchmarks nothing."""
-    connect(prepared.oracle)
-    if prepared.cheap is not None:
-        connect(prepared.cheap)
     prepared.check_folder()
     settings = prepared.settings
     entry = RunEntry(
@@ -61,8 +54,9 @@ def run_discovery(
         name=prepared.folder.name,
         scope=prepared.scope,
         dataset=prepared.dataset.name,
-        oracle=prepared.oracle,
+        members=prepared.members,
         settings=settings,
+        known=prepared.known_labels,
         budget=settings.budget_micro,
         retry_unusable=settings.retry_unusable,
         job=prepared.job or settings.job,
@@ -91,15 +85,13 @@ class _Discovery:
         self.labels_left = LabelsLeft(prepared)
         budget = prepared.settings.budget_text
         self.control = Control(prepared.folder, context.ledger, context.events, context.reached, budget)
-        waiting = WaitingOracle(context.oracle, self._wait) if prepared.settings.wait else context.oracle
-        self.oracle: Oracle = prepared.knowing(waiting)
+        self.crowd = replace(context.crowd, wait=self._wait if prepared.settings.wait else None)
         self.loop = self._make_loop()
 
     def run(self) -> Outcome:
         """Ask, label the other examples, and write the run folder."""
         prepared, context, events = self.prepared, self.context, self.context.events
-        with events.waiting("looking at the examples"):
-            self.warnings += [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
+        self.warnings += [warning] if (warning := prepared.check_oracle().warning) else []
         for line in self.warnings:
             events.say(line)
         events.emit(self._started())
@@ -120,7 +112,7 @@ class _Discovery:
             profile=prepared.profile,
             dataset=prepared.dataset,
             rows=prepared.rows,
-            recorded=context.oracle,
+            crowd=self.crowd,
             progress=progress,
             run_id=context.run_id,
             seconds=round(time.monotonic() - self.began, 1),
@@ -154,7 +146,7 @@ class _Discovery:
             rare=settings.rare,
             exclude=settings.excluded,
         )
-        ask = partial(self.compare, self.oracle)
+        ask = partial(self.compare, self.crowd)
         return Loop(
             strategy=self.prepared.make_strategy(),
             examples=self.prepared.compared,
@@ -166,7 +158,7 @@ class _Discovery:
 
     def _label(self, features: list[Feature]) -> Votes:
         examples, votes = self.prepared.compared, self.prepared.settings.votes
-        return self.label(self.oracle, LabelBatch(examples, features, votes, on_answer=self._watch))
+        return self.label(self.crowd, LabelBatch(examples, features, votes, on_answer=self._watch))
 
     def _watch(self, _answer: Answer) -> None:
         self.control.watch(self.loop)
@@ -177,7 +169,7 @@ class _Discovery:
             run_id=self.context.run_id,
             scope=prepared.scope,
             name=prepared.dataset.name,
-            oracle=without_paths(str(prepared.oracle.identity)),
+            oracle=without_paths(str(prepared.members.identity)),
             settings=settings.model_dump(mode="json"),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             queries=prepared.profile.queries,
@@ -203,20 +195,19 @@ class _Discovery:
         self.planned = _why_planned(progress, budget, booked.remedy)
         return False
 
-    def _label_others(self, progress: Progress) -> tuple[Votes | None, PredictedRemaining | None, CheapLabeller]:
+    def _label_others(self, progress: Progress) -> tuple[Votes | None, PredictedRemaining | None, CachedOracle | None]:
         """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
         prepared, settings = self.prepared, self.prepared.settings
-        cheap = prepared.cheap
-        first = recorded_by(cheap, self.context.ledger) if cheap is not None else None
+        first = CachedOracle(prepared.cheap, self.context.ledger) if prepared.cheap is not None else None
         if progress.stopped is StopReason.STOPPED or not prepared.remaining:
             return None, None, first
         if settings.agree is None and not settings.label_rest:
             return None, None, first
         self.control.label_remaining(self.loop)
         if settings.agree is not None:
-            votes, predicted = predict_remaining(prepared, self.oracle, progress, self.label, first, self._watch)
+            votes, predicted = predict_remaining(prepared, self.crowd, progress, self.label, first, self._watch)
         else:
-            votes, predicted = label_remaining(prepared, self.oracle, progress, self.label, self._watch), None
+            votes, predicted = label_remaining(prepared, self.crowd, progress, self.label, self._watch), None
         self.control.end_remaining(self.loop)
         return votes, predicted, first
 

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from twothirds.discovery import DIFFERENCE, Strategy
 from twothirds.flows.discover.profiles import LABELS_FOR_A_TARGET, Profile, usual_profile
-from twothirds.flows.oracle_specs import OracleSpec, deciding, with_brief
+from twothirds.flows.oracle_specs import with_brief
 from twothirds.flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
-from twothirds.models import MOST_EXEMPLARS, Oracle, digest_of, rows_save
+from twothirds.models import MOST_EXEMPLARS, Members, OracleIdentity, Traits, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,6 @@ DECIDING = (
     *("target", "between", "hold_out_by", "unguided", "exclude", "exemplars"),
     *("ask_same", "rare"),
 )
-TAKE_TIME = ("openai", "vlm")  # models of which one more question about two features costs little beside labels
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -128,22 +127,29 @@ class DiscoverSettings(PredictingSettings):
     def briefed(self, oracle: str) -> str:
         return with_brief(oracle, self.about, self.avoid)
 
-    def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
-        """With the defaults filled in that depend on who is asked, on the number of examples, and on whether labels of
-        one example cost less when they are asked together. Strategies of the paper compare as the paper does, and a
-        target is learned from all examples."""
-        chosen: dict[str, Any] = {"ask_same": self._may_ask_same if self.ask_same is None else self.ask_same}
-        if self.elicit_on is None and rows_save and self.strategy == "auto" and not self.is_aimed and n > WORKING_SET:
+    def resolved(self, n: int, labels: Traits) -> DiscoverSettings:
+        """With the defaults filled in that depend on the number of examples and on who labels. Strategies of the paper
+        compare as the paper does, and a target is learned from all examples."""
+        may_ask_same = self.strategy == "auto" and labels.profile in ("paid", "local") and labels.reads_text
+        waits = self.asks_people or labels.slow
+        chosen: dict[str, Any] = {"ask_same": may_ask_same and not waits if self.ask_same is None else self.ask_same}
+        if (
+            self.elicit_on is None
+            and labels.shares_rows
+            and self.strategy == "auto"
+            and not self.is_aimed
+            and n > WORKING_SET
+        ):
             chosen |= {"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE}
         elif self.elicit_on is None and n > LARGE:
             chosen["elicit_on"] = SUBSET
         return self.model_copy(update=chosen)
 
-    def profile(self, oracle: Oracle, examples: Sequence[Example]) -> Profile:
+    def profile(self, members: Members, examples: Sequence[Example]) -> Profile:
         """What is asked: the usual, with what these settings say. All labels come at the end where those of one example
         cost less together, unless they decide what is asked next or when it stops."""
-        usual = usual_profile(self.strategy, self.oracle, oracle, examples)
-        together = self.strategy in CHOSEN_WITHOUT_LABELS and rows_save(oracle)
+        usual = usual_profile(self.strategy, members.comparisons.traits, examples)
+        together = self.strategy in CHOSEN_WITHOUT_LABELS and members.labels.traits.shares_rows
         if self.is_aimed or self.target_g is not None:
             labels_after: int | None = LABELS_FOR_A_TARGET if together else 1
         else:
@@ -160,13 +166,6 @@ class DiscoverSettings(PredictingSettings):
         """About labels of another oracle."""
         return self.escalate is not None or self.spot_check is not None
 
-    @property
-    def _may_ask_same(self) -> bool:
-        """Whether one more question about two features costs little beside their labels, and no long wait."""
-        waits = self.asks_people or self.provider_batch
-        labels = OracleSpec.parse(self.labeller or self.oracle).kind
-        return self.strategy == "auto" and labels in TAKE_TIME and not waits
-
     def make_strategy(self, n: int, profile: Profile) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""
         from twothirds.discovery.strategies import make_strategy
@@ -181,16 +180,10 @@ class DiscoverSettings(PredictingSettings):
     def excluded(self) -> tuple[str, ...]:
         return tuple(self.exclude.split("; ")) if self.exclude else ()
 
-    def scope(self, dataset: Dataset, oracle: Oracle, known: str = "") -> str:
+    def scope(self, dataset: Dataset, oracle: OracleIdentity, known: str = "") -> str:
         """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it.
         `known` stands for the features that it starts with."""
-        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), known])
-
-    def purpose(self, dataset: Dataset) -> str:
-        """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
-        asked = [deciding(self.briefed(text)) for text in (self.oracle, self.labeller, self.people) if text]
-        mixture = [self.escalate, self.spot_check, self.provider_batch]
-        return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
+        return digest_of([dataset.digest, oracle.to_json(), self._deciding(), known])
 
     def _deciding(self) -> dict[str, Any]:
         return self.model_dump(mode="json", include=set(DECIDING))

@@ -19,7 +19,6 @@ from twothirds.models import (
     CachedOracle,
     ExampleChanged,
     LabelBatch,
-    LoadsModel,
     Money,
     Oracle,
     OracleError,
@@ -29,9 +28,6 @@ from twothirds.models import (
     Unlike,
     Votes,
     collect_votes,
-    connect,
-    take_over_probe,
-    unlike,
 )
 from twothirds.sources import (
     Dataset,
@@ -84,12 +80,12 @@ class Resources:
         self._recorded: dict[tuple[str, str], CachedOracle] = {}  # by run and oracle
         self._asked = threading.Event()  # nothing is done ahead any more
 
-    def oracle_and_store(self, settings: EnrichSettings, purpose: str = "") -> tuple[Oracle, Store]:
-        """Opened at the first call, which says by what purpose probes are counted."""
+    def oracle_and_store(self, settings: EnrichSettings) -> tuple[Oracle, Store]:
+        """Opened at the first call."""
         key = settings.model_dump_json(include={"dataset", "oracle", "seed", "store", "budget", "per"})
         with self._opening:
             if key not in self._opened:
-                self._opened[key] = open_oracle(settings, purpose, self._events)
+                self._opened[key] = open_oracle(settings, self._events)
             return self._opened[key]
 
     def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> CachedOracle:
@@ -97,9 +93,7 @@ class Resources:
         with self._opening:
             key = run_id, settings.oracle
             if key not in self._recorded:
-                oracle, store = self.oracle_and_store(settings, scope)
-                take_over_probe(oracle, store, run_id)  # a process that is not the flow's probes at the run's expense
-                connect(oracle)
+                oracle, store = self.oracle_and_store(settings)
                 ledger = RunLedger(store, run_id, scope, settings.budget_micro, retry_unusable)
                 self._recorded[key] = CachedOracle(oracle, ledger)
             return self._recorded[key]
@@ -115,14 +109,13 @@ class Resources:
         wrong with it or them is reported when they are used."""
         with suppress(Exception):
             oracle = self.oracle_and_store(settings)[0]
-            if not isinstance(oracle, LoadsModel):
+            if not oracle.traits.opens_pictures:
                 return
-            oracle.load()
             found = iter_examples(settings.dataset, settings.columns, known=lambda _: True)
             examples = (example for example in found if isinstance(example, Example))
             while not self._asked.is_set() and (batch := list(islice(examples, LOOKED_AT_AHEAD))):
                 with suppress(OracleError):
-                    oracle.vectors(batch)
+                    oracle.prepare(batch)
 
     def close(self) -> None:
         """What is asked for after that is opened again."""
@@ -170,7 +163,8 @@ class Labeller:
         recorded = self.recorded()
         found = self._label(recorded, batch)
         gone, stopped = {left.id for left in found.skipped}, found.votes.stopped
-        found.unlike = unlike(recorded.oracle, [example for example in batch.examples if example.id not in gone])
+        with suppress(OracleUnavailable):  # asking it has said why
+            found.unlike = recorded.prepare([example for example in batch.examples if example.id not in gone])
         if isinstance(stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(stopped))
             lost.found, lost.away, lost.may_pass = found, isinstance(stopped, ServerAway), stopped.may_pass
@@ -215,10 +209,8 @@ def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: 
     return Labeller(settings, run_id, scope, _OF_THIS_WORKER, retry_unusable)
 
 
-def open_oracle(
-    settings: EnrichSettings | RediscoverSettings, purpose: str, events: Events = SILENT
-) -> tuple[Oracle, Store]:
-    """The oracle of a data set that grows, and the store. Probes are counted by `purpose`."""
+def open_oracle(settings: EnrichSettings | RediscoverSettings, events: Events = SILENT) -> tuple[Oracle, Store]:
+    """The oracle of a data set that grows, and the store."""
     store = open_store(settings.store, events)
     described = _described(settings.dataset, settings.oracle)
     oracle = build_oracle(
@@ -227,9 +219,6 @@ def open_oracle(
         settings.seed,
         Environment.read(),
         store,
-        budget=settings.budget_micro,
-        purpose=purpose,
-        job=settings.job if isinstance(settings, EnrichSettings) else None,
         growing=True,
     )
     return oracle, store

@@ -12,7 +12,7 @@ from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings, 
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import OracleSpec, check_exemplars
 from twothirds.flows.settings import local_folder
-from twothirds.models import Feature, check_ahead
+from twothirds.models import Feature
 from twothirds.reports.run import check_writable
 from twothirds.reports.versions import Contract
 from twothirds.sources import Example, find_rows, iter_examples
@@ -50,6 +50,6 @@ def check_oracles(settings: EnrichSettings | RediscoverSettings, events: Events 
         rows = islice(iter_examples(settings.dataset, settings.columns), LOOKED_AT)
         first = next((found for found in rows if isinstance(found, Example)), None)
     for oracle in filter(None, (settings.oracle, getattr(settings, "cheap", None))):
-        asked, store = open_oracle(settings.model_copy(update={"oracle": oracle}), "", events)
+        asked, store = open_oracle(settings.model_copy(update={"oracle": oracle}), events)
         with closing(store):
-            check_ahead(asked, [first] if first else [])
+            asked.prepare([first] if first else [])

@@ -28,7 +28,7 @@ from twothirds.flows.enrich.summary import EnrichSummary, NightOutcome, complete
 from twothirds.flows.enrich.update import Changes, Enrichment
 from twothirds.flows.enrich.values import ValueTable
 from twothirds.flows.events import SILENT, Events
-from twothirds.flows.oracle_specs import answers_later, deciding, is_local, may_cost
+from twothirds.flows.oracle_specs import is_local, may_cost
 from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import UNUSABLE, RunEntry, resumed_runs, retry_time, run_context, was_unusable
@@ -37,18 +37,14 @@ from twothirds.flows.settings import Environment, OutFolder, local_folder
 from twothirds.models import (
     AnswersPending,
     AnswersUnusable,
-    ComputesLabels,
     Feature,
     Label,
-    LoadsModel,
+    Members,
     Oracle,
     OracleLost,
     OracleUnavailable,
     ServerAway,
-    connect,
-    digest_of,
     in_usd,
-    take_over_probe,
 )
 from twothirds.reports.run import RunError, TableBusy, locked
 from twothirds.reports.versions import (
@@ -142,7 +138,6 @@ def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
                 settings,
                 run_id=run.run_id,
                 submit=submit,
-                connect=run.connect,
                 events=run.events,
                 on_pending=partial(suspend, run),
                 resources=run.prepared,
@@ -167,7 +162,6 @@ def enrich_with(
     *,
     run_id: str | None = None,
     submit: Submit | None = None,
-    connect: Callable[[Oracle], None] = connect,
     events: Events = SILENT,
     on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
     resources: Resources | None = None,
@@ -183,9 +177,6 @@ def enrich_with(
     ):
         if settings.out:  # under the lock, which other runs on this machine respect
             out = OutFolder.of(settings.out, SUMMARY, growing=GROWING)
-        asked = deciding(settings.briefed(settings.oracle))
-        purpose = digest_of(["enrich", out.place, asked, table_version(folder)])
-        connect(resources.oracle_and_store(settings, purpose)[0])
         job = _Job(
             settings=settings,
             folder=folder,
@@ -249,7 +240,7 @@ class _Job:
             name=self.folder.name,
             scope=scope,
             dataset=name_of(settings.dataset),
-            oracle=oracle,
+            members=Members.alone(oracle),
             settings=settings,
             job=settings.job,
         )
@@ -272,13 +263,12 @@ class _Job:
                 drop_gone=settings.drop_gone,
                 predictor=predictor,
                 cheap=self._cheap(labeller),
-                opens_all=isinstance(oracle, LoadsModel) and oracle.opens_pictures,
-                asks_early=not (answers_later(settings.oracle) or isinstance(oracle, ComputesLabels)),
+                opens_all=oracle.traits.opens_pictures,
+                asks_early=not (oracle.traits.slow or oracle.traits.deterministic),
             )
             run.spending = changes = work.changes
             changes.run_id = run_id
             changes.tried_again = was_unusable(store, run_id, scopes)
-            changes.cost = take_over_probe(oracle, store, run_id)
             listed = find_rows(settings.dataset, settings.columns)
             events.log(*self._plan(oracle, listed, len(table)))
             if left := settings.budget_left(store):
@@ -313,7 +303,8 @@ class _Job:
             first = next(
                 (found for found in islice(examples_in(listed), LOOKED_AT) if isinstance(found, Example)), None
             )
-            price = sum(oracle.estimate([Label(feature, first) for feature in self.features])) if first else 0
+            labels = [Label(feature, first) for feature in self.features] if first else []
+            price = sum(request.bound for request in oracle.plan(labels) if request.probe is None)
             most = in_usd(new * settings.votes * price, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
         return lines

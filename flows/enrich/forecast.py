@@ -27,14 +27,12 @@ from twothirds.flows.estimate import (
     Discovery,
     Estimate,
     LabelPlan,
-    Measuring,
     Pricing,
-    is_known,
     unanswered_by,
 )
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.settings import OutFolder
-from twothirds.models import Feature, LabelBatch, Oracle
+from twothirds.models import Feature, LabelBatch, Members, Oracle
 from twothirds.reports.run import RunError
 from twothirds.reports.versions import read_table
 from twothirds.sources import Example, name_of
@@ -64,10 +62,9 @@ class Pool:
 def forecast_enrichment(settings: EnrichSettings, events: Events = SILENT) -> Estimate:
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
-    oracle, store = open_oracle(settings, "", events)
+    oracle, store = open_oracle(settings, events)
     out = table_folder(settings.out, writable=False) if settings.out else OutFolder(folder)
     table = read_table(folder)
-    # Whether another oracle than before is asked is left to the run: it may have to be probed to know it.
     same = settings.model_copy(update={"votes": table.table_schema.votes}) if table.table_schema.columns else settings
     table.define(next_table_schema(table.table_schema, features, table.table_schema.oracle, same))
     labeller = Labeller(settings, "", "", Resources(events))
@@ -80,12 +77,10 @@ def forecast_enrichment(settings: EnrichSettings, events: Events = SILENT) -> Es
             total += _of_pool(pool, settings.votes, oracle, store, shares)
             words += [shares.words(settings.agree)] if shares and settings.agree is not None else []
             if settings.cheap is not None and shares is not None and shares.saves:
-                cheap, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", events)
+                cheap, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), events)
                 total += _of_pool(pool, 1, cheap, store)
                 words.append(f"{settings.cheap.partition('?')[0]} labels everything first")
-    known = is_known(oracle)
-    scope = settings.scope(out.place, oracle.identity.to_json(), table.table_schema.version) if known else ""
-    spent, _ = store.runs.spent(scope) if known else (0, 0)
+    spent, _ = store.runs.spent(settings.scope(out.place, oracle.identity.to_json(), table.table_schema.version))
     return replace(
         total,
         dataset=name_of(settings.dataset),
@@ -109,7 +104,8 @@ def _pools(work: Enrichment, settings: EnrichSettings) -> list[Pool]:
 
 
 def _of_pool(pool: Pool, votes: int, oracle: Oracle, store: Store, shares: AskedShares | None = None) -> Estimate:
-    pricing = Pricing(oracle, Measuring(pool.sample), unanswered_by(oracle, store))
+    members = Members.alone(oracle)
+    pricing = Pricing(members, unanswered_by(members, store))
     in_full = partial(pool.plan, votes, None) if shares is not None and shares.saves else None
     return pricing.estimate(partial(pool.plan, votes, shares), in_full=in_full)
 
@@ -121,8 +117,10 @@ def _shares(settings: EnrichSettings, folder: Path, oracle: Oracle, pool: Pool) 
     promise, left = settings.promise, _left_before(folder, settings, pool.features)
     if left is None:
         return AskedShares.expected(pool.count, len(pool.features), promise)
-    identity = oracle.identity.to_json() if is_known(oracle) else {}
-    stored = Predictor(settings, folder, folder, identity, sampling_number="").read(pool.features) is not None
+    stored = (
+        Predictor(settings, folder, folder, oracle.identity.to_json(), sampling_number="").read(pool.features)
+        is not None
+    )
     return AskedShares.as_before(pool.count, promise, left, stored=stored)
 
 
@@ -151,13 +149,13 @@ def _left_before(folder: Path, settings: EnrichSettings, features: Sequence[Feat
 
 
 def forecast_rediscovery(settings: RediscoverSettings, events: Events = SILENT) -> Estimate:
-    oracle, _ = open_oracle(settings, "", events)
+    oracle, _ = open_oracle(settings, events)
     with events.waiting(f"reading {settings.dataset} and working out the price"):
         table = read_table(table_folder(settings.table, writable=False).path)
         examples, _ = sample_of(settings, table, oracle)
         limits = limits_of(settings, oracle)
         work = Discovery(examples, limits.queries, labels_after=limits.labels_after, votes=settings.votes)
-        estimated = Pricing(oracle, Measuring(examples)).estimate(work.plan)
+        estimated = Pricing(Members.alone(oracle)).estimate(work.plan)
     return replace(
         estimated,
         dataset=name_of(settings.dataset),

@@ -22,21 +22,18 @@ from twothirds.flows.enrich.batches import open_oracle
 from twothirds.flows.enrich.flow import table_folder
 from twothirds.flows.enrich.settings import RediscoverSettings
 from twothirds.flows.events import SILENT, Events
-from twothirds.flows.oracle_specs import deciding
 from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run_flow, run_name, travels
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.models import (
     AnswersPending,
-    CachedOracle,
     LabelBatch,
+    Members,
     Oracle,
     collect_answers,
     collect_votes,
-    connect,
     digest_of,
     in_usd,
-    rows_save,
 )
 from twothirds.reports.run import RunError, defuse, replace_file
 from twothirds.reports.versions import VersionedTable, read_table
@@ -60,7 +57,6 @@ def rediscover_flow(settings: RediscoverSettings) -> dict[str, Any] | State[Any]
             run_id=run.run_id,
             compare=partial(run.executor.call, elicit),
             label=partial(run.executor.call, label),
-            connect=run.connect,
             events=run.events,
             on_pending=partial(suspend, run),
         )
@@ -84,7 +80,6 @@ def rediscover_with(
     run_id: str | None = None,
     compare: Any = collect_answers,
     label: Any = collect_votes,
-    connect: Callable[[Oracle], None] = connect,
     events: Events = SILENT,
     on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
 ) -> Rediscovered:
@@ -92,30 +87,27 @@ def rediscover_with(
     out = table_folder(settings.table)
     folder = out.path
     table = read_table(folder)
-    asked = deciding(settings.briefed(settings.oracle))
-    purpose = digest_of(["rediscover", out.place, asked, table.table_schema.version])
-    oracle, store = open_oracle(settings, purpose, events)
+    oracle, store = open_oracle(settings, events)
     examples, known = sample_of(settings, table, oracle)
-    connect(oracle)
     scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.table_schema.version])
     entry = RunEntry(
         flow="rediscover",
         name=folder.name,
         scope=scope,
         dataset=name_of(settings.dataset),
-        oracle=oracle,
+        members=Members.alone(oracle),
         settings=settings,
         budget=settings.budget_micro,
         retry_unusable=settings.retry_unusable,
     )
     with run_context(store, run_id or str(uuid4()), entry, events) as context:
-        cached = CachedOracle(oracle, context.ledger)
+        crowd = context.crowd
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.table_schema.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
         asker = Asker(
-            partial(compare, cached),
-            lambda features: label(cached, LabelBatch(examples, features, settings.votes)),
+            partial(compare, crowd),
+            lambda features: label(crowd, LabelBatch(examples, features, settings.votes)),
             cost=lambda: context.ledger.cost,
         )
         loop = Loop(strategy, examples, limits_of(settings, oracle), asker, events=context.events)
@@ -136,7 +128,7 @@ def rediscover_with(
 
 
 def limits_of(settings: RediscoverSettings, oracle: Oracle) -> Limits:
-    return Limits(settings.queries, labels_after=TOGETHER if rows_save(oracle) else 1)
+    return Limits(settings.queries, labels_after=TOGETHER if oracle.traits.shares_rows else 1)
 
 
 def sample_of(
@@ -146,7 +138,7 @@ def sample_of(
     if not table.table_schema.columns:
         raise RunError(f"{settings.table} holds no table: label the data set with `twothirds enrich` first")
     rng = np.random.default_rng(settings.seed)
-    size = settings.examples or (WORKING_SET if rows_save(oracle) else SUBSET)
+    size = settings.examples or (WORKING_SET if oracle.traits.shares_rows else SUBSET)
     chosen: list[Example] = []
     seen = 0
     for found in iter_examples(

@@ -29,12 +29,10 @@ from twothirds.flows.prefect_api.executor import TaskExecutor, is_failure_of_pre
 from twothirds.flows.prefect_api.metrics_file import write_metrics
 from twothirds.flows.prefect_api.servers import HURRIED_SECONDS, answers
 from twothirds.flows.settings import RunSettings
-from twothirds.flows.subscribers.heartbeat import Heartbeat
 from twothirds.flows.subscribers.prefect import PrefectLog
-from twothirds.models import Connects, Oracle
 from twothirds.reports.run import UnusableAnswers
 from twothirds.sources import name_of
-from twothirds.tasks import probe, without_tracebacks
+from twothirds.tasks import without_tracebacks
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
@@ -71,14 +69,6 @@ class FlowRun:
     def _write_log(self, event: Any) -> None:
         if not self.executor.lost:
             self._log(event)
-
-    def connect(self, oracle: Oracle) -> None:
-        """Find out in a task what the oracle's server can do, which a slow one may take minutes for."""
-        from twothirds.store import Totals
-
-        if isinstance(oracle, Connects):
-            with Heartbeat(self.events, Totals, oracle):
-                self.executor.call(probe, oracle)
 
     def emit(self, event: str, message: str, **more: Any) -> None:
         """An event about the data set, on which automations may act."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,15 @@ from twothirds.discovery.families import (
     values_of,
 )
 from twothirds.flows.discover.preparation import Prepared
-from twothirds.flows.estimate import Confirm, Measuring, forecast_of, nobody
+from twothirds.flows.estimate import Confirm, Pricing, nobody, unanswered_by
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.runs.curate import CurationRequest, CurationResult, asking
 from twothirds.models import (
     MICRO,
     SEVERAL,
     Answer,
-    CachedOracle,
     Choose,
+    Crowd,
     Family,
     Feature,
     Money,
@@ -46,7 +45,6 @@ from twothirds.models import (
     Verdict,
     in_usd,
 )
-from twothirds.models.people import RecordedCrowd
 from twothirds.reports import Run
 from twothirds.reports.curation import plan_change, record_change
 from twothirds.reports.run import SAME, Attribute, Findings, RunError, Value
@@ -78,8 +76,8 @@ def attributes(
     if not found:
         return CurationResult({"families": [], "done": False}, ["no features of this run seem to exclude one another"])
     wanted = CurationRequest("attributes", [], budget=budget, store=store, dataset=dataset)
-    with asking(run, wanted, events) as (prepared, recorded, record):
-        making = _Making(run, families, prepared, recorded, record, events)
+    with asking(run, wanted, events) as (prepared, crowd, record):
+        making = _Making(run, families, prepared, crowd, record, events)
         price, lines = making.price(found)
         if budget is None and not confirm(lines):
             return CurationResult(price | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
@@ -92,7 +90,7 @@ class _Making:
     run: Run
     families: Families
     prepared: Prepared
-    recorded: CachedOracle | RecordedCrowd
+    crowd: Crowd
     record: ActiveRun
     events: Events
 
@@ -108,7 +106,7 @@ class _Making:
             found = [family.attribute() for family in made]
             change = plan_change(self.run, "attributes", {"attributes": [attribute.to_json() for attribute in found]})
             codes = {attribute.name: attribute.codes_by_id(self.run.findings.ids) for attribute in found}
-            record_change(self.run, change, {}, self.recorded.ledger.cost / MICRO, codes)
+            record_change(self.run, change, {}, self.crowd.ledger.cost / MICRO, codes)
         self.record.status = "done"
         return made
 
@@ -135,7 +133,7 @@ class _Making:
             family.weigh({asked[question]: answer for question, answer in answers.items()})
 
     def _ask(self, questions: Sequence[Question]) -> dict[Any, Answer]:
-        return {answer.question: answer for answer in self.recorded.ask(questions)}
+        return {answer.question: answer for answer in self.crowd.ask(questions)}
 
     def _family(self, candidate: Candidate) -> Family:
         """With some examples that seem to have none of the features, where there are more than a few."""
@@ -151,8 +149,7 @@ class _Making:
     @property
     def _votes(self) -> int:
         """At most, of a value that votes and labels leave open."""
-        who = self.recorded.labels if isinstance(self.recorded, RecordedCrowd) else self.recorded
-        return votes_on_values(self.prepared.settings.votes, who.identity.kind)
+        return votes_on_values(self.prepared.settings.votes, self.prepared.members.labels.identity.kind)
 
     def _example(self, row: int) -> Example:
         name = self.run.findings.ids[row]
@@ -162,8 +159,8 @@ class _Making:
 
     def __post_init__(self) -> None:
         self._by_id = {example.id: example for example in self.prepared.dataset.examples}
-        measured = Measuring(self.prepared.dataset.examples)
-        self._forecast = partial(forecast_of, self.prepared.oracle, measured=measured, doubtful=0.0)
+        self._pricing = Pricing(self.prepared.members)
+        self._unanswered = unanswered_by(self.prepared.members, self.prepared.store)
 
     def price(self, found: list[Candidate]) -> tuple[dict[str, Any], list[str]]:
         """What is asked, likely and at most: of the groups that look like an attribute, and of all of them."""
@@ -222,9 +219,7 @@ class _Making:
 
     def _cost(self, questions: Sequence[Question]) -> tuple[Money, Money]:
         """Likely and at most; nothing for what is kept."""
-        bounds = self.recorded.estimate(questions) if questions else []
-        unknown = [question for question, bound in zip(questions, bounds, strict=True) if bound]
-        expected = self._forecast(questions=unknown)
+        expected = self._pricing.taken(self._unanswered(questions), doubtful=0.0)
         return expected.cost, expected.most
 
 

@@ -21,7 +21,7 @@ from twothirds.flows.run_context import RunEntry, run_context
 from twothirds.flows.runs.report import budget_of
 from twothirds.models import (
     MICRO,
-    CachedOracle,
+    Crowd,
     Feature,
     Label,
     LabelBatch,
@@ -29,12 +29,10 @@ from twothirds.models import (
     Question,
     Verdict,
     collect_votes,
-    connect,
     digest_of,
     in_turn,
     in_usd,
 )
-from twothirds.models.people import RecordedCrowd
 from twothirds.reports import Run
 from twothirds.reports.curation import (
     Change,
@@ -122,8 +120,8 @@ def _plan(request: CurationRequest, change: Change, again: Relabelling | None) -
 def _make(run: Run, request: CurationRequest, change: Change, again: Relabelling | None, events: Events) -> None:
     asked, spent = dict[str, dict[str, Votes]](), 0.0
     if again:
-        with asking(run, request, events, again.prepared) as (_, recorded, record):
-            asked, spent = again.ask(recorded, record), recorded.ledger.cost / MICRO
+        with asking(run, request, events, again.prepared) as (_, crowd, record):
+            asked, spent = again.ask(crowd, record), crowd.ledger.cost / MICRO
     record_change(run, change, asked, spent, by=request.by, seen=request.seen)
 
 
@@ -158,7 +156,7 @@ def prepare_request(run: Run, request: CurationRequest, events: Events) -> Prepa
     changed = {"out": str(run.folder), "budget": budget_of(request.budget), "per": None, "retry_unusable": False}
     changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
     settings = DiscoverSettings.model_validate(run.summary.settings | changed)
-    return prepare(settings, events, scope_of(run, request))
+    return prepare(settings, events, afresh=False)
 
 
 def examples_of(prepared: Prepared, ids: Iterable[str]) -> list[Example]:
@@ -178,22 +176,21 @@ def scope_of(run: Run, request: CurationRequest) -> str:
 @contextmanager
 def asking(
     run: Run, request: CurationRequest, events: Events, prepared: Prepared | None = None
-) -> Iterator[tuple[Prepared, CachedOracle | RecordedCrowd, ActiveRun]]:
+) -> Iterator[tuple[Prepared, Crowd, ActiveRun]]:
     """The run's oracle, asked as a run in the store that shares no budget with the discovery."""
     prepared = prepared or prepare_request(run, request, events)
-    connect(prepared.oracle)
     entry = RunEntry(
         flow="features",
         name=prepared.folder.name,
         scope=scope_of(run, request),
         dataset=prepared.dataset.name,
-        oracle=prepared.oracle,
+        members=prepared.members,
         settings=prepared.settings,
         budget=prepared.settings.budget_micro if request.may_spend else 0,
     )
     with run_context(prepared.store, str(uuid4()), entry, events) as context:
         context.record.status = "not confirmed"
-        yield prepared, context.oracle, context.record
+        yield prepared, context.crowd, context.record
 
 
 @dataclass
@@ -212,19 +209,19 @@ class Relabelling:
     def cost(self) -> Money:
         """An upper bound, in micro-dollars: nothing for what is kept. Nothing is sent."""
         questions = [question for ask in self.asks for question in self._questions(ask)]
-        return bound_of_labels(self.prepared.oracle, questions, self.prepared.store)
+        return bound_of_labels(self.prepared.members, questions, self.prepared.store)
 
-    def ask(self, recorded: CachedOracle | RecordedCrowd, record: ActiveRun) -> dict[str, dict[str, Votes]]:
+    def ask(self, crowd: Crowd, record: ActiveRun) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
         record.status = "failed"
         with self.prepared.events.waiting(f"asking {self.calls:,} labels"):
-            votes = {ask.feature: self._votes(recorded, ask) for ask in self.asks}
+            votes = {ask.feature: self._votes(crowd, ask) for ask in self.asks}
         record.status = "done"
         return votes
 
-    def _votes(self, recorded: CachedOracle | RecordedCrowd, ask: LabelRequest) -> dict[str, Votes]:
+    def _votes(self, crowd: Crowd, ask: LabelRequest) -> dict[str, Votes]:
         examples, count = examples_of(self.prepared, ask.ids), self.prepared.settings.votes
-        votes = collect_votes(recorded, LabelBatch(examples, [self._feature(ask)], count))
+        votes = collect_votes(crowd, LabelBatch(examples, [self._feature(ask)], count))
         if votes.stopped is not None:
             raise votes.stopped
         refused = Counter(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from twothirds.discovery import UNKNOWN
 from twothirds.flows.discover.preparation import Prepared
-from twothirds.flows.estimate import Asked, Confirm, Estimate, Measuring, Pricing, is_known, nobody, unanswered_by
+from twothirds.flows.estimate import Asked, Confirm, Estimate, Pricing, nobody, unanswered_by
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.runs.curate import (
     CurationRequest,
@@ -20,8 +20,7 @@ from twothirds.flows.runs.curate import (
     prepare_request,
     scope_of,
 )
-from twothirds.models import MICRO, Answer, CachedOracle, Feature, OracleError, Question, Verdict, Why, in_usd
-from twothirds.models.people import RecordedCrowd
+from twothirds.models import MICRO, Answer, Crowd, Feature, OracleError, Question, Verdict, Why, in_usd
 from twothirds.reports import Run
 from twothirds.reports.run import FoundFeature, Rationale, write_reasons
 from twothirds.store import ActiveRun
@@ -52,7 +51,7 @@ def ask_why(run: Run, request: RationaleRequest, events: Events = SILENT, confir
     cells = chosen_cells(run, request.labels, request.limit)
     if not cells:
         return CurationResult({"asked": 0, "done": True}, [f"no label is {request.labels}: nothing to ask"])
-    with asking(run, request.as_curation, events) as (prepared, recorded, record):
+    with asking(run, request.as_curation, events) as (prepared, crowd, record):
         questions = _questions(prepared, run, cells)
         price = _price(run, request, prepared, questions)
         asked = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
@@ -63,7 +62,7 @@ def ask_why(run: Run, request: RationaleRequest, events: Events = SILENT, confir
             usd = {"likely_usd": price.left / MICRO, "usd": price.most_left / MICRO}
             data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
-        answers, stopped = _answers(recorded, record, list(questions), events)
+        answers, stopped = _answers(crowd, record, list(questions), events)
         reasons = [_rationale(run, *questions[answer.question], answer) for answer in answers if answer.reason]
         write_reasons(run.folder, reasons)
         if stopped is not None:
@@ -77,11 +76,11 @@ def ask_why(run: Run, request: RationaleRequest, events: Events = SILENT, confir
     if refused:
         notes = dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason)
         lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {'; '.join(notes)}")
-    spent = f"{plural(len(reasons), 'reason')} for {in_usd(recorded.ledger.cost)}: `twothirds report` shows them"
+    spent = f"{plural(len(reasons), 'reason')} for {in_usd(crowd.ledger.cost)}: `twothirds report` shows them"
     data = {
         "asked": len(questions),
         "reasons": [reason.to_json() for reason in reasons],
-        "usd": recorded.ledger.cost / MICRO,
+        "usd": crowd.ledger.cost / MICRO,
     }
     return CurationResult(data | {"done": True}, [*lines, spent])
 
@@ -95,15 +94,14 @@ def forecast_reasons(run: Run, request: RationaleRequest, events: Events = SILEN
 
 
 def _price(run: Run, request: RationaleRequest, prepared: Prepared, cells: dict[Question, Cell]) -> Estimate:
-    oracle, questions, known = prepared.oracle, list(cells), is_known(prepared.oracle)
-    pricing = Pricing(oracle, Measuring(prepared.dataset.examples))
-    spent, _ = prepared.store.runs.spent(scope_of(run, request.as_curation)) if known else (0, 0)
+    members, questions = prepared.members, list(cells)
+    spent, _ = prepared.store.runs.spent(scope_of(run, request.as_curation))
     return replace(
-        pricing.estimate(lambda _: [Asked(questions)]),
+        Pricing(members).estimate(lambda _: [Asked(questions)]),
         dataset=prepared.dataset.name,
-        oracle=str(oracle.identity) if known else prepared.settings.oracle.partition("?")[0],
+        oracle=str(members.identity),
         examples=len({row for _, row in cells.values()}),
-        stored=len(questions) - len(unanswered_by(oracle, prepared.store)(questions)),
+        stored=len(questions) - len(unanswered_by(members, prepared.store)(questions)),
         spent=spent,
     )
 
@@ -136,13 +134,13 @@ def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question
 
 
 def _answers(
-    recorded: CachedOracle | RecordedCrowd, record: ActiveRun, questions: list[Question], events: Events
+    crowd: Crowd, record: ActiveRun, questions: list[Question], events: Events
 ) -> tuple[list[Answer], OracleError | None]:
     answers: list[Answer] = []
     record.status = "failed"
     try:
         with events.waiting(f"asking why, {plural(len(questions), 'question')}"):
-            answers.extend(recorded.ask(questions))
+            answers.extend(crowd.ask(questions))
     except OracleError as error:
         return answers, error
     return answers, None

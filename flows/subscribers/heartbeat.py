@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from twothirds.flows.events import Event, Events, Notice
-from twothirds.models import Oracle, OracleError, TellsTraffic, in_usd
+from twothirds.models import Crowd, OracleError, in_usd
 
 if TYPE_CHECKING:
     from twothirds.store import Totals
@@ -24,9 +24,9 @@ class Heartbeat:
     has told something since: so it is given to the stream of the run. `expected` is how many answers it takes."""
 
     def __init__(
-        self, events: Events, totals: Callable[[], Totals], oracle: Oracle, expected: Callable[[], int] = lambda: 0
+        self, events: Events, totals: Callable[[], Totals], crowd: Crowd, expected: Callable[[], int] = lambda: 0
     ) -> None:
-        self._events, self._totals, self._oracle, self._expected = events, totals, oracle, expected
+        self._events, self._totals, self._crowd, self._expected = events, totals, crowd, expected
         self._heard, self._over, self._began = False, threading.Event(), time.monotonic()
         context = copy_context()  # by which log lines find Prefect's server
         self._thread = threading.Thread(target=context.run, args=(self._beat,), name="heartbeat", daemon=True)
@@ -71,9 +71,5 @@ class Heartbeat:
         return f", {60 * rate:,.0f} a minute{end}" if rate else ""
 
     def _waits_for(self, still: int) -> str:
-        traffic = f": {self._oracle.traffic}" if isinstance(self._oracle, TellsTraffic) else ""
-        try:
-            who = str(self._oracle.identity)
-        except OracleError:  # it is not connected yet
-            who = repr(self._oracle)
-        return f"no answer for {still * BEAT_SECONDS / 60:.0f} min, waiting for {who}{traffic}"
+        waited = f"no answer for {still * BEAT_SECONDS / 60:.0f} min"
+        return f"{waited}, waiting for {self._crowd.identity}: {self._crowd.ledger.traffic}"

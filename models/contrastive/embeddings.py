@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from twothirds.models.contrastive.vector_file import MAX_STORED_SIZE, VectorFile, Vectors, stored_size
+from twothirds.models.contrastive.vector_file import VectorFile, Vectors, stored_size
 from twothirds.models.local import ModelFiles, pretrained
 from twothirds.models.oracle import OracleError, OracleUnavailable, changes_raised
 from twothirds.sources import Example, open_image
@@ -144,10 +144,6 @@ class Embeddings:
                 self._embedder = self._load()
             return self._embedder
 
-    def load(self) -> None:
-        """Load the model now, not when the first vector is needed."""
-        _ = self.embedder
-
     def images(self, examples: Sequence[Example]) -> Vectors:
         digests = [example.digest for example in examples]
         with self._lock:
@@ -181,7 +177,7 @@ class Embeddings:
     def _size(self) -> int:
         """Numbers in a vector; the model is not loaded for it where the file tells."""
         size = stored_size(self._path) if self._embedder is None and self._path is not None else None
-        return size if size and size <= MAX_STORED_SIZE else self.embedder.size
+        return size or self.embedder.size
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         with self._lock:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, islice
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,21 @@ from twothirds.models.oracle import (
     Family,
     Feature,
     Label,
-    Money,
+    Meter,
     NamedFeature,
     OracleIdentity,
     OracleUnavailable,
     Question,
+    Reply,
+    Request,
     Same,
+    Traits,
     Unlike,
     Usage,
     Verdict,
     Why,
-    free_of_charge,
+    in_requests,
+    replied,
 )
 from twothirds.models.prompting import chosen_answer, named_by_words
 from twothirds.sources import Example
@@ -158,6 +162,7 @@ THRESHOLD = 0.5  # least probability that a named feature holds for exactly the 
 SYNONYM = 0.9  # cosine from which two phrases count as one
 LEAST_LIKELY = 0.25  # of the value that is chosen
 PROMPTS = "1"
+WIDTH = 16  # requests
 ONLY_LOOKS = "a contrastive model looks at pictures: it neither compares words nor gives reasons"
 MOST_LOOKED_AT = 200  # pictures of which it is asked whether they are of the kind that the model knows
 
@@ -167,8 +172,7 @@ class ContrastiveOracle:
     `vectors`, a file with those of the vocabulary; `vocabulary` is a file, words, or None for the one beside the
     weights; `cache` a folder for the vectors of pictures, or None to keep them in memory only."""
 
-    width = 512
-    opens_pictures = True
+    traits = Traits(profile="local", width=WIDTH, reads_text=False, deterministic=True, opens_pictures=True)
 
     def __init__(
         self,
@@ -201,37 +205,44 @@ class ContrastiveOracle:
             chosen["vectors"] = names.digest
         self.identity = OracleIdentity("contrastive", files.name, tuple(sorted(chosen.items())), PROMPTS)
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return [0] * len(questions)
-
     def vectors(self, examples: Sequence[Example]) -> NDArray[np.float32]:
         """Of pictures, a row each."""
         _pictures(examples)
         return self._embeddings.images(list(examples))
 
-    def unlike(self, examples: Sequence[Example]) -> Unlike:
+    def prepare(self, examples: Sequence[Example]) -> Unlike:
         """Of the first pictures, how many are not of the kind that the model was made for, where it says so."""
-        shown = [example for example in examples if example.image is not None][:MOST_LOOKED_AT]
-        if self._domain is None or not shown:
+        _pictures(examples)
+        vectors = self.vectors(examples[:MOST_LOOKED_AT])
+        if self._domain is None or not examples:
             return Unlike()
-        outside = self._domain.outside(self.vectors(shown))
+        outside = self._domain.outside(vectors)
         return Unlike(int(outside.sum()), len(outside), self._domain.description, str(self.identity))
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        pulled = iter(questions)
-        while batch := list(islice(pulled, self.width)):
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        return in_requests(questions)
+
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        for request in requests:
+            meter.leaving(request, request.bound)
             started = time.perf_counter()
-            with free_of_charge(batch):
-                about_words = [question for question in batch if isinstance(question, Same | Why)]
-                answers = self._label(
-                    [asked for asked in batch if isinstance(asked, Label) and asked not in about_words]
-                )
-                answers += self._choose([question for question in batch if isinstance(question, Choose)])
-                answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
-                answers += [self._family(question) for question in batch if isinstance(question, Family)]
-                answers += [self._answer(question, Verdict.REFUSED, note=ONLY_LOOKS) for question in about_words]
-            seconds = (time.perf_counter() - started) / len(batch)
-            yield from (replace(answer, seconds=seconds, usage=Usage(requests=1)) for answer in answers)
+            try:
+                answers = self._answered(request.questions)
+            except OracleUnavailable:
+                yield Reply(request)  # it is free of charge
+                raise
+            seconds = (time.perf_counter() - started) / len(answers)
+            yield replied(request, (replace(answer, seconds=seconds, usage=Usage(requests=1)) for answer in answers))
+
+    def _answered(self, questions: Sequence[Question]) -> list[Answer]:
+        """Of one kind."""
+        about_words = [question for question in questions if isinstance(question, Same | Why)]
+        if about_words:
+            return [self._answer(question, Verdict.REFUSED, note=ONLY_LOOKS) for question in about_words]
+        answers = self._label([question for question in questions if isinstance(question, Label)])
+        answers += self._choose([question for question in questions if isinstance(question, Choose)])
+        answers += [self._compare(question) for question in questions if isinstance(question, Compare)]
+        return answers + [self._family(question) for question in questions if isinstance(question, Family)]
 
     def _label(self, questions: Sequence[Label]) -> list[Answer]:
         answers: list[Answer] = []
@@ -275,20 +286,23 @@ class ContrastiveOracle:
             question, str(self.identity), [Feature(phrase.name, phrase.definition) for phrase in phrases]
         )
 
-    def computed_votes(
+    def compute(
         self,
         features: Sequence[Feature],
         examples: Sequence[Example],
         voter: int,
         wanted: NDArray[np.bool_],  # noqa: ARG002 (one product gives them all)
     ) -> ComputedVotes:
-        chances = self._chances(features, examples, voter)
+        problems = [self._embeddings.problem_with(feature.name) or "" for feature in features]
+        chances = self._chances(features, problems, examples, voter)
         labels = np.select([chances > 0.5, chances <= 0.5], [np.int8(1), np.int8(0)], np.int8(UNKNOWN))
-        return ComputedVotes(labels, np.isnan(chances), chances)
+        return ComputedVotes(labels, np.isnan(chances), chances, problems)
 
-    def _chances(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
+    def _chances(
+        self, features: Sequence[Feature], problems: Sequence[str], examples: Sequence[Example], voter: int
+    ) -> Chances:
         """NaN where the model does not understand a feature."""
-        understood = np.array([not self.why_not(feature) for feature in features])
+        understood = np.array([not problem for problem in problems])
         chances = np.full((len(examples), len(features)), np.nan)
         if understood.any():
             prompts = [self._prompt(features[place].name, voter) for place in np.flatnonzero(understood).tolist()]
@@ -297,15 +311,6 @@ class ContrastiveOracle:
             row_of = {digest: row for row, digest in enumerate(pictures)}
             chances[:, understood] = of_pictures[[row_of[example.digest] for example in examples]]
         return chances
-
-    def why_not(self, feature: Feature) -> str:
-        return self._embeddings.problem_with(feature.name) or ""
-
-    def check(self, examples: Sequence[Example]) -> None:
-        _pictures(examples)
-
-    def load(self) -> None:
-        self._embeddings.load()
 
     def _compare(self, question: Compare) -> Answer:
         shown = [*question.examples, *question.without]

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Annotated, TypeVar
 
 from twothirds.models.local.chat_model import ChatModel, ContextOverflow, Generated, Prompt, device_and_dtype, explained
@@ -17,16 +16,22 @@ from twothirds.models.oracle import (
     Answer,
     Choose,
     Label,
+    Meter,
     Money,
     OracleError,
     OracleIdentity,
     OracleUnavailable,
     Question,
+    Reply,
+    Request,
     Single,
+    Traits,
+    Unlike,
     Usage,
     Verdict,
     changes_raised,
-    free_of_charge,
+    in_requests,
+    replied,
 )
 from twothirds.models.prompting import (
     NAMED_TOKENS,
@@ -39,7 +44,7 @@ from twothirds.models.prompting import (
     repair_messages,
     single_form,
 )
-from twothirds.sources import DatasetError
+from twothirds.sources import DatasetError, Example
 
 YES_FROM = 0.5
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
@@ -80,7 +85,6 @@ class LocalVlmOracle:
 
     def __init__(self, config: LocalVlmConfig) -> None:
         self.config = config
-        self.width = config.batch
         self._brief = Brief(config.about, config.avoid)
         self._files = find_model(config.model, config.revision)
         self._device, self._dtype = device_and_dtype(config.device, config.dtype)
@@ -103,22 +107,35 @@ class LocalVlmOracle:
         self._loaded: tuple[ChatModel, YesNoReader] | None = None
         self._bounds: dict[type, Money] = {}
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        waiting = iter(questions)
-        while batch := list(islice(waiting, self.width)):
-            with self._turn, free_of_charge(batch):
-                answers = self._answered(batch)
-            yield from (self._charged(answer) for answer in answers)
+    @property
+    def traits(self) -> Traits:
+        return Traits(profile="paid" if self.config.price_per_hour else "local")
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+    def prepare(self, examples: Sequence[Example]) -> Unlike:  # noqa: ARG002 (the first question loads the model)
+        return Unlike()
+
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        for request in in_requests(questions, most=self.config.batch):
+            bound = sum(map(self._bound, request.questions))
+            yield replace(request, bound=bound, limit=bound, usual=bound)
+
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        for request in requests:
+            meter.leaving(request, request.bound)
+            try:
+                with self._turn:
+                    answers = self._answered(list(request.questions))
+            except OracleUnavailable:
+                yield Reply(request)  # what a model of one's own fails to answer has cost nothing
+                raise
+            yield replied(request, map(self._charged, answers))
+
+    def _bound(self, question: Question) -> Money:
         """Seconds at most, as configured, or else as measured on the first question of each kind, times the price.
 
         A question that takes longer than that costs no more."""
         if not self.config.price_per_hour:
-            return [0] * len(questions)
-        return [self._bound(question) for question in questions]
-
-    def _bound(self, question: Question) -> Money:
+            return 0
         kind = type(question)
         if kind not in self._bounds:
             short = kind in (Label, Choose)

@@ -1,4 +1,4 @@
-"""Labels by a provider's Batch API: half the price, within a day.
+"""Labels by a provider's Batch API: half the price, within a day. Requests are submitted, waited for and collected.
 
 A batch is known to the provider only: its metadata name the oracle and a file that lists the questions of each request.
 A later run, after a kill or on another machine, finds and collects the batch by these."""
@@ -6,41 +6,32 @@ A later run, after a kill or on another machine, finds and collects the batch by
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import re
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Collection, Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from itertools import chain
+from math import inf
+from typing import Any, Final, TypeGuard
 
-from twothirds.models.event_loop import Background
-from twothirds.models.openai.chat import ask_label_bills, form_of, label_answer, label_body
-from twothirds.models.openai.client import Reply, RetriesExhausted
+from twothirds.models.openai.account import Account, Attempt, Bill, Sending, Server, Spent
+from twothirds.models.openai.chat import all_of, ask_labels, chat_body, conclude, label_parts, read_labels, wording
+from twothirds.models.openai.client import RetriesExhausted, ServerReply
 from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.dispatch import Dispatch, ask_group
-from twothirds.models.openai.errors import Fault, one_line
-from twothirds.models.openai.label_groups import planned, rectangles
-from twothirds.models.openai.session import Bill, Delivery, Session, all_of, charge, stop_if, tell, tell_spent
+from twothirds.models.openai.errors import Fault, Unsupported, is_shallow, one_line
+from twothirds.models.openai.tokens import Form
 from twothirds.models.oracle import (
-    Answer,
     AnswersPending,
     BudgetExhausted,
-    Label,
-    Leaving,
-    NoteBatch,
+    ClaimLost,
     OracleUnavailable,
-    Overcharge,
     Question,
-    Usage,
     Verdict,
     digest_of,
 )
-from twothirds.models.prices import Tokens, bound, settled
-from twothirds.models.prompting import arranged, label_chances, parse_labels
+from twothirds.models.prices import Tokens
 from twothirds.sources import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -50,38 +41,54 @@ REQUESTS_LIMIT = 50_000
 BYTES_LIMIT = 150_000_000
 UPLOAD_SECONDS = 900.0
 PAGES_LIMIT = 1_000  # of the list of batches
-WEIGHT_LIMIT = 10**12  # micro-dollars
-_NAME = re.compile(r"[\w./:@+=-]{1,500}", re.ASCII)
-UNSENT = "not sent yet"  # noted instead of a batch's id until it has one
 KEPT_SECONDS = 30 * 86_400  # results are gone after that
+CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
+RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
+NOTE_SECONDS = 200.0  # a lease lasts for several of these
+UNSENT = "not sent yet"  # noted instead of a batch's id until it has one
+_NAME = re.compile(r"[\w./:@+=-]{1,500}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """One request of a batch: the digests of its questions in the order they were numbered, and their weights."""
+class Line:
+    """One request of a batch: the digests of its questions in the order they were numbered."""
 
     custom_id: str
-    questions: tuple[tuple[str, int], ...]
-    paths: tuple[tuple[str, ...], ...]  # as in LabelForm
+    questions: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]  # as in Form
 
 
-def asked_by(session: Session) -> str:
-    return digest_of(session.identity.to_json())[:32]
+def line_of(entry: dict[str, Any]) -> Line | None:
+    """None where it is not one of ours."""
+    name, questions, paths = (entry.get(key) for key in ("custom_id", "questions", "paths"))
+    if not isinstance(name, str) or not _is_texts(questions) or not isinstance(paths, list):
+        return None
+    if len(paths) != len(questions) or not all(map(_is_texts, paths)):
+        return None
+    return Line(name, tuple(questions), tuple(map(tuple, paths)))
 
 
-async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
+def _is_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def short_digest(question: Question) -> str:
+    return digest_of(question.content)[:16]
+
+
+async def batches_of(server: Server) -> AsyncIterator[dict[str, Any]]:
     """Our batches at the provider, newest first, without those that failed: of one that was cancelled some requests may
     have been answered, and charged."""
     from openai import omit
 
     after: str | None = None
     for _ in range(PAGES_LIMIT):
-        send = partial(session.client.sdk.batches.with_raw_response.list, limit=100, after=after or omit)
-        page = await session.client.fetch(send)
+        send = partial(server.client.sdk.batches.with_raw_response.list, limit=100, after=after or omit)
+        page = await server.client.fetch(send)
         listed = page.get("data")
         batches = [batch for batch in listed if isinstance(batch, dict)] if isinstance(listed, list) else []
         for batch in batches:
-            ours = _metadata(batch).get(ASKED_BY) == asked_by(session)
+            ours = _metadata(batch).get(ASKED_BY) == server.oracle
             if ours and _is_name(batch.get("id")) and batch.get("status") != "failed":
                 yield batch
         if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") == after:
@@ -106,40 +113,16 @@ def _is_old(batch: dict[str, Any]) -> bool:
     return isinstance(made, int | float) and made < time.time() - KEPT_SECONDS
 
 
-async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequest]:
+async def lines_of(server: Server, batch: dict[str, Any]) -> list[Line]:
     """The requests of a batch; none if its list is gone or cannot be read."""
-    found = []
-    for entry in await _entries(session, _metadata(batch).get(QUESTIONS)):
-        name, questions = entry.get("custom_id"), entry.get("questions")
-        if isinstance(name, str) and isinstance(questions, list):
-            with contextlib.suppress(ValueError, TypeError):
-                found.append(_request(name, questions, entry.get("paths")))
-    return found
+    return [line for entry in await _entries(server, _metadata(batch).get(QUESTIONS)) if (line := line_of(entry))]
 
 
-def _request(name: str, questions: list[Any], paths: object) -> BatchRequest:
-    """Raises ValueError or TypeError where it cannot be one of ours."""
-    if not isinstance(paths, list) or len(paths) != len(questions) or not all(map(_is_path, paths)):
-        raise ValueError(f"{name} does not say where its labels stand in the reply")
-    weighed = tuple((str(digest), _weight(weight)) for digest, weight in questions)
-    return BatchRequest(name, weighed, tuple(map(tuple, paths)))
-
-
-def _is_path(path: object) -> bool:
-    return isinstance(path, list) and all(isinstance(key, str) for key in path)
-
-
-def _weight(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value <= WEIGHT_LIMIT:
-        raise ValueError(f"{value!r} is no weight")
-    return value
-
-
-async def results_of(session: Session, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+async def results_of(server: Server, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Results by custom_id, in any order. Of two different ones for a request neither is used, but one is charged."""
     found: dict[str, dict[str, Any]] = {}
     for name in ("output_file_id", "error_file_id"):
-        for entry in await _entries(session, batch.get(name)):
+        for entry in await _entries(server, batch.get(name)):
             custom_id = entry.get("custom_id")
             if isinstance(custom_id, str):
                 found[custom_id] = _agreed(found[custom_id], entry) if custom_id in found else entry
@@ -161,95 +144,18 @@ def body_of(result: dict[str, Any]) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-Note = Callable[[Sequence[BatchRequest], str | None], Awaitable[None]]
-
-
-async def create_batch(
-    session: Session, groups: Sequence[list[Bill]], digest: Callable[[Question], str], note: Note
-) -> AsyncIterator[tuple[str, list[BatchRequest]]]:
-    """Send groups of labels, as many in a batch as a provider takes; yields each batch's id and requests."""
-    encoded, requests, size = list[bytes](), list[BatchRequest](), 0
-    for group in groups:
-        questions = tuple((digest(bill.question), bill.weight) for bill in group)
-        request = BatchRequest(digest_of(questions)[:32], questions, tuple(form_of(session, group).paths))
-        body = await label_body(session, group)
-        sent = {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
-        line = json.dumps(sent, ensure_ascii=False).encode()
-        if encoded and (size + len(line) > BYTES_LIMIT or len(encoded) == REQUESTS_LIMIT):
-            yield await _send(session, encoded, requests, note), requests
-            encoded, requests, size = [], [], 0
-        encoded.append(line)
-        requests.append(request)
-        size += len(line) + 1
-    if encoded:
-        yield await _send(session, encoded, requests, note), requests
-
-
-async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
-    """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
-    listed = [
-        {"custom_id": request.custom_id, "questions": request.questions, "paths": request.paths} for request in requests
-    ]
-    await note(requests, UNSENT)
-    creating = False
-    try:
-        listing = b"\n".join(json.dumps(entry).encode() for entry in listed)
-        questions = await _upload(session, listing, "questions.jsonl")
-        file = await _upload(session, b"\n".join(encoded), "requests.jsonl")
-        creating = True
-        reply = await _create(session, file, questions)
-    except (Fault, OracleUnavailable) as error:
-        if not (creating and isinstance(error, RetriesExhausted)):  # refused: there is no such batch
-            await note(requests, None)
-        raise
-    made = _id_of(reply, session)
-    await note(requests, made)
-    return made
-
-
-async def _create(session: Session, file: str, questions: str) -> dict[str, Any]:
-    metadata = {ASKED_BY: asked_by(session), QUESTIONS: questions}
-
-    async def find_created() -> dict[str, Any] | None:
-        """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
-        async for batch in batches_of(session):
-            if _metadata(batch).get(QUESTIONS) == questions:
-                return batch
-        return None
-
-    batches = session.client.sdk.batches.with_raw_response
-    create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
-    return await session.client.fetch(create, find_created)
-
-
-async def _upload(session: Session, content: bytes, name: str) -> str:
-    files = session.client.sdk.files.with_raw_response
-    send = partial(files.create, file=(name, content), purpose="batch", timeout=UPLOAD_SECONDS)
-    return _id_of(await session.client.fetch(send), session)
-
-
-def _id_of(made: dict[str, Any], session: Session) -> str:
-    if not _is_name(made.get("id")):
-        raise OracleUnavailable(
-            f"{session.config.host} takes a batch but does not say its id: ask without provider_batch"
-        )
-    return str(made["id"])
-
-
-async def _entries(session: Session, file: object) -> list[dict[str, Any]]:
+async def _entries(server: Server, file: object) -> list[dict[str, Any]]:
     """The JSON objects of a JSONL file. Lines that are none are skipped: what they answered counts as missing."""
     import openai
-
-    from twothirds.models.openai.errors import Unsupported, is_shallow
 
     if not isinstance(file, str) or not _is_name(file):
         return []
     try:
-        content = await session.client.retried(lambda: session.client.sdk.files.content(file, timeout=UPLOAD_SECONDS))
+        content = await server.client.retried(lambda: server.client.sdk.files.content(file, timeout=UPLOAD_SECONDS))
     except (Unsupported, openai.NotFoundError):
         return []
     entries = []
-    for line in redacted(content.content.decode("utf-8", "replace"), session.config.secrets).split("\n"):
+    for line in redacted(content.content.decode("utf-8", "replace"), server.config.secrets).split("\n"):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
@@ -257,257 +163,6 @@ async def _entries(session: Session, file: object) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and is_shallow(entry):
             entries.append(entry)
     return entries
-
-
-CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
-RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
-NOTE_SECONDS = 200.0  # a lease lasts for several of these
-
-
-class BatchDispatch(Dispatch):
-    """Sends comparisons one by one, labels in batches of `width`. `note` records which batch holds which labels."""
-
-    def __init__(self, session: Session, background: Background, width: int, leaving: Leaving, note: NoteBatch) -> None:
-        super().__init__(session, background, width, leaving)
-        self._note = note
-        self._group_of: dict[Label, int] = {}  # labels whose groups were made before
-
-    def _add_group(self, group: Sequence[Question]) -> None:
-        number = len(self._group_of)
-        self._group_of |= {label: number for label in group if isinstance(label, Label)}
-        self._add(group)
-
-    def _ready_labels(self) -> list[Sequence[Question]]:
-        full = len(self._labels) >= self._width
-        if not (full or self._exhausted or not self._in_flight):
-            return []
-        labels = [label for group in self._labels.release(partial=True) for label in group]
-        return [labels] if labels else []
-
-    async def _deliver(self, group: Sequence[Question], delivery: Delivery) -> None:
-        if not isinstance(group[0], Label):
-            await ask_group(self._session, group, delivery)
-            return
-        asked: Counter[Question] = Counter(group)
-
-        def emit_each(answer: Answer) -> None:
-            delivery.emit(answer)
-            for _ in range(asked[answer.question] - 1):
-                delivery.emit(replace(answer, cost=0, usage=Usage()))
-
-        labels = [question for question in asked if isinstance(question, Label)]
-        try:
-            single = Delivery(emit_each, delivery.leaving, delivery.trace)
-            await _Collection(self._session, self._groups(labels), single, self._note).collect()
-        except Fault as fault:
-            raise OracleUnavailable(f"{self._session.config.host} does not take the batch: {fault}") from None
-
-    def _groups(self, labels: Sequence[Label]) -> list[list[Label]]:
-        """Which labels share a request of the batch."""
-        made: dict[int, list[Label]] = {}
-        for label in labels:
-            if label in self._group_of:
-                made.setdefault(self._group_of[label], []).append(label)
-        others = [label for label in labels if label not in self._group_of]
-        return [*made.values(), *planned(self._session.bounds.label_groups(), others, more=False)]
-
-
-@dataclass
-class _Sent:
-    """A batch at the provider, and those of its requests that hold questions of ours."""
-
-    id: str
-    requests: list[BatchRequest] = field(default_factory=list)
-
-
-def short_digest(question: Question) -> str:
-    return digest_of(question.content)[:16]
-
-
-class _Collection:
-    """Labels until each has its answer. An expired request goes into a new batch; one that was rejected, or whose reply
-    is unreadable, is sent again at once."""
-
-    def __init__(
-        self, session: Session, groups: Sequence[Sequence[Label]], delivery: Delivery, note: NoteBatch
-    ) -> None:
-        labels = [label for group in groups for label in group]
-        self._session = session
-        self._groups = groups
-        self._delivery = delivery
-        self._note = note
-        self._open = {short_digest(bill.question): bill for bill in session.bills(labels)}
-        self._failed: set[tuple[str, str]] = set()  # batch and question
-        self._deadline = time.monotonic() + session.config.batch_wait
-
-    async def collect(self) -> None:
-        for _ in range(self._session.config.attempts):
-            sent = await self._found()
-            known = {digest for batch in sent for request in batch.requests for digest, _ in request.questions}
-            sent += await self._submitted([digest for digest in self._open if digest not in known], found=bool(sent))
-            pending = [unfinished for batch in sent if (unfinished := await self._take(batch))]
-            if pending:
-                raise AnswersPending("; ".join(pending) + ": run the same command again to collect it")
-            if not self._open:
-                return
-        for bill in self._open.values():
-            note = f"not reached in {self._session.config.attempts} batches"
-            self._delivery.emit(bill.answer(Verdict.UNREADABLE, self._session.by, note=note))
-
-    async def _found(self) -> list[_Sent]:
-        """Batches that were sent before, each question with the newest that holds it."""
-        looking, found = set(self._open), list[_Sent]()
-        async for batch in batches_of(self._session):
-            if not looking:
-                break
-            sent = _Sent(batch["id"])
-            for request in await requests_of(self._session, batch):
-                ours = {digest for digest, _ in request.questions if (sent.id, digest) not in self._failed}
-                ours -= self._too_old(batch)
-                if ours & looking:
-                    looking -= ours
-                    sent.requests.append(request)
-            if sent.requests:
-                await self._note_requests(sent.requests, sent.id)
-                found.append(sent)
-        return found
-
-    def _too_old(self, batch: dict[str, Any]) -> set[str]:
-        """The questions that are asked again, where this batch was made before."""
-        made, anew = batch.get("created_at"), self._session.anew
-        if not anew or not isinstance(made, int | float):
-            return set()
-        wanted = ((digest, anew.get(bill.question)) for digest, bill in self._open.items())
-        return {digest for digest, since in wanted if since is not None and made < since - CLOCKS_DIFFER}
-
-    async def _submitted(self, digests: Sequence[str], *, found: bool) -> list[_Sent]:
-        """In new batches. Raises BudgetExhausted, unless some are `found`: those are collected whatever the budget."""
-        wanted, bounds = set(digests), self._session.bounds
-        groups = [part for group in self._groups for part in self._requests_of(group, wanted)]
-        bills = [[self._open[short_digest(label)] for label in group] for group in groups]
-        most = [
-            pair for of, group in zip(bills, groups, strict=True) for pair in zip(of, bounds.split(group), strict=True)
-        ]
-        try:
-            if most:
-                stop_if(self._session.overcharges)
-            await tell(self._delivery, most)
-        except BudgetExhausted:
-            if not found:
-                raise
-            return []
-        made = create_batch(self._session, bills, short_digest, self._note_requests)
-        return [_Sent(name, requests) async for name, requests in made]
-
-    def _requests_of(self, group: Sequence[Label], wanted: Collection[str]) -> list[list[Label]]:
-        """Those of a group that are to be sent, in parts that one request can carry each."""
-        labels = [label for label in group if short_digest(label) in wanted]
-        return [arranged([labels[at] for at in part]) for part in rectangles(labels)]
-
-    async def _note_requests(self, requests: Sequence[BatchRequest], batch: str | None) -> None:
-        """Which batch holds the open questions of these requests."""
-        digests = [digest for request in requests for digest, _ in request.questions]
-        await self._note_bills([self._open[digest] for digest in digests if digest in self._open], batch)
-
-    async def _note_bills(self, bills: Iterable[Bill], batch: str | None = None) -> None:
-        if questions := [bill.question for bill in bills]:
-            await asyncio.to_thread(self._note, questions, batch)
-
-    async def _ask_now(self, bills: list[Bill], asks: int) -> None:
-        """By requests of their own: the batch is charged once, whoever collects it, but these are charged beside it.
-        What the budget does not cover stays unanswered."""
-        await tell_spent(self._delivery, bills)
-        await self._note_bills(bills)
-        with suppress(BudgetExhausted):
-            await ask_label_bills(self._session, bills, asks, self._delivery)
-
-    async def _take(self, sent: _Sent) -> str:
-        """Emit the answers of a finished batch; of a running one return how far it is."""
-        noted, client = time.monotonic(), self._session.client
-        look = partial(client.sdk.batches.with_raw_response.retrieve, sent.id)
-        while (batch := await client.fetch(look)).get("status") in RUNNING:
-            if time.monotonic() > noted + NOTE_SECONDS:
-                await self._note_requests(sent.requests, sent.id)
-                noted = time.monotonic()
-            if time.monotonic() + self._session.config.batch_poll > self._deadline:
-                done, total = _counted(batch, "completed", 0), _counted(batch, "total", len(sent.requests))
-                progress = f"{done} of {total} requests done"
-                return f"batch {sent.id} at {self._session.config.host} is still running, {progress}"
-            await asyncio.sleep(self._session.config.batch_poll)
-        if batch.get("status") == "failed":
-            await self._note_requests(sent.requests, None)
-            host, reason = self._session.config.host, _reason(batch, self._session.config)
-            raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without provider_batch")
-        results = await results_of(self._session, batch)
-        lost = batch.get("status") == "completed"  # a request without a result may have been charged
-        await all_of([self._read(sent, request, results.get(request.custom_id, {}), lost) for request in sent.requests])
-        await self._note_requests(sent.requests, None)  # what it has not answered it has not charged
-        return ""
-
-    async def _read(self, sent: _Sent, request: BatchRequest, result: dict[str, Any], lost: bool) -> None:
-        ours = {
-            place: self._open[digest] for place, (digest, _) in enumerate(request.questions) if digest in self._open
-        }
-        response = result.get("response")
-        status = response.get("status_code") if isinstance(response, dict) else None
-        if (body := body_of(result)) is not None:
-            self._close(request, ours)
-            await self._read_labels(request, ours, Reply.of("", body))
-        elif isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
-            self._close(request, ours)
-            await self._ask_now(list(ours.values()), self._session.config.asks)
-        elif lost and not result:
-            self._close(request, ours)
-            self._book(request, ours, Reply.of("", None))
-            await self._ask_now(list(ours.values()), self._session.config.asks - 1)
-        else:
-            self._failed |= {(sent.id, digest) for digest, _ in request.questions}
-
-    def _close(self, request: BatchRequest, ours: Iterable[int]) -> None:
-        for place in ours:
-            del self._open[request.questions[place][0]]
-
-    async def _read_labels(self, request: BatchRequest, ours: dict[int, Bill], reply: Reply) -> None:
-        session, message = self._session, reply.message
-        self._book(request, ours, reply)
-        complete = not message.cut
-        values = {} if message.refused else parse_labels(message.whole, request.paths, complete=complete)
-        chances = label_chances(message.text, request.paths, message.tokens)
-        rest = []
-        for place, bill in ours.items():
-            if place in values:
-                answer = label_answer(session, bill, values[place], message.text, chances.get(place))
-                self._delivery.emit(answer)
-            else:
-                rest.append(bill)
-        if rest and message.refused and len(request.questions) == 1:
-            self._delivery.emit(rest[0].answer(Verdict.REFUSED, session.by, raw=message.text, note=message.note))
-        elif rest and rest[0].overcharge:
-            for bill in rest:
-                note = "the reply does not answer this item"
-                self._delivery.emit(bill.answer(Verdict.UNREADABLE, session.by, raw=message.text, note=note))
-        elif rest:
-            await self._ask_now(rest, session.config.asks - 1)
-
-    def _book(self, request: BatchRequest, ours: dict[int, Bill], reply: Reply) -> None:
-        """Split the cost over all questions of the request, also those that an earlier run has answered and booked."""
-        first = next(iter(ours.values()))
-        bills = [ours.get(place) or Bill(first.question, weight) for place, (_, weight) in enumerate(request.questions)]
-        session, most = self._session, self._most([bill.question for bill in ours.values()])
-        bounds = session.bounds
-        allowed = bounds.most(bounds.chat, most, batch=True)
-        cost = allowed if reply.tokens is None else settled(bounds.chat, reply.tokens, batch=True)
-        charge(bills, reply.tokens or most, cost)
-        if cost > allowed and len(ours) == len(bills):
-            known = bound(bounds.chat, most, batch=True)
-            by = f"{session.by} at {session.config.host}"
-            session.note_overcharge(bills, Overcharge(cost, known, by))
-
-    def _most(self, questions: Sequence[Question]) -> Tokens:
-        """At most what a request takes, by those of its labels that are open."""
-        labels = [question for question in questions if isinstance(question, Label)]
-        requests = ([labels[at] for at in part] for part in rectangles(labels))
-        return sum(map(self._session.bounds.request, requests), Tokens())
 
 
 def _counted(batch: dict[str, Any], name: str, otherwise: int) -> int:
@@ -521,3 +176,284 @@ def _reason(batch: dict[str, Any], config: OpenAIConfig) -> str:
     listed = errors.get("data") if isinstance(errors, dict) else None
     first = listed[0] if isinstance(listed, list) and listed else {}
     return one_line(str(first.get("message") if isinstance(first, dict) else first) or "no reason given", config)
+
+
+Ours = dict[Account, dict[int, Bill]]  # open labels of a line by their places in it
+
+
+@dataclass(slots=True)
+class _Batch:
+    """A batch at the provider, and those of its requests that hold questions of ours."""
+
+    id: str
+    lines: list[tuple[Line, Ours]] = field(default_factory=list)
+
+    @property
+    def accounts(self) -> set[Account]:
+        return {account for _, ours in self.lines for account in ours}
+
+
+async def collect(server: Server, sending: Sending, accounts: Sequence[Account]) -> None:
+    """Ask labels until each has its answer. An expired request goes into a new batch; one that was rejected, or whose
+    reply is unreadable, is sent again at once. Raises AnswersPending where a batch takes too long."""
+    try:
+        await _Collection(server, sending, accounts).collect()
+    except Fault as fault:
+        raise OracleUnavailable(f"{server.config.host} does not take the batch: {fault}") from None
+
+
+class _Collection:
+    def __init__(self, server: Server, sending: Sending, accounts: Sequence[Account]) -> None:
+        self._server, self._config, self._client = server, server.config, server.client
+        self._meter, self._accounts = sending.meter, accounts
+        self._open = {short_digest(bill.question): (account, bill) for account in accounts for bill in account.bills}
+        self._under_way: dict[tuple[Account, str], Attempt] = {}  # by the name of a line
+        self._failed: set[tuple[str, str]] = set()  # batch and line
+        self._deadline = time.monotonic() + server.config.batch_wait
+
+    async def collect(self) -> None:
+        for _ in range(self._config.attempts):
+            batches = await self._found()
+            held = {
+                bill for batch in batches for _, ours in batch.lines for of in ours.values() for bill in of.values()
+            }
+            batches += await self._submitted([pair for pair in self._open.values() if pair[1] not in held])
+            pending = [progress for batch in batches if (progress := await self._take(batch))]
+            if pending:
+                raise AnswersPending("; ".join(pending) + ": run the same command again to collect it")
+            if not self._open:
+                return
+        for account, bill in self._open.values():
+            account.answer(bill, Verdict.UNREADABLE, note=f"not reached in {self._config.attempts} batches")
+        self._close(self._accounts)
+
+    def _close(self, accounts: Iterable[Account], bills: Iterable[Bill] | None = None) -> None:
+        """These labels, or all of these requests, are no longer open."""
+        gone = [account.bills for account in accounts] if bills is None else [bills]
+        for bill in chain.from_iterable(gone):
+            self._open.pop(short_digest(bill.question), None)
+        still = {account for account, _ in self._open.values()}
+        for account in accounts:
+            if account not in still:
+                account.finish()
+
+    async def _note(self, accounts: Iterable[Account], batch: str | None) -> None:
+        """Have it noted which batch holds these requests."""
+        noted = list(accounts)
+
+        def note() -> None:
+            for account in noted:
+                self._meter.in_batch(account.request, batch)
+
+        await asyncio.to_thread(note)
+        for account in noted:
+            account.in_batch = batch is not None
+
+    # --- submit
+
+    async def _found(self) -> list[_Batch]:
+        """Batches that were sent before, each question with the newest that holds it."""
+        looking, found = set(self._open), list[_Batch]()
+        async for listed in batches_of(self._server):
+            if not looking:
+                break
+            batch, made = _Batch(listed["id"]), listed.get("created_at")
+            made_at = made if isinstance(made, int | float) else inf
+            for line in await lines_of(self._server, listed):
+                if looking.isdisjoint(line.questions) or (batch.id, line.custom_id) in self._failed:
+                    continue
+                if ours := await self._of_ours(line, looking, made_at):
+                    looking.difference_update(line.questions)
+                    batch.lines.append((line, ours))
+            if batch.lines:
+                await self._note(batch.accounts, batch.id)
+                found.append(batch)
+        return found
+
+    async def _of_ours(self, line: Line, looking: Container[str], made_at: float) -> Ours:
+        """The labels that this line of an earlier run answers. It is booked, if it was not by then."""
+        ours: Ours = {}
+        for place, digest in enumerate(line.questions):
+            if digest in looking:
+                account, bill = self._open[digest]
+                if made_at >= account.request.since - CLOCKS_DIFFER:
+                    ours.setdefault(account, {})[place] = bill
+        for account, bills in list(ours.items()):
+            parts = label_parts(account, list(bills.values()), 0)
+            most = sum((self._server.pricing.most(form) for _, form in parts), Tokens())
+            attempt = account.attempt("chat", most, batch=True)
+            if account.request.adopted:
+                account.adopt(attempt)
+            elif not await self._leaves(account, attempt, bills.values()):
+                del ours[account]
+                continue
+            self._under_way[account, line.custom_id] = attempt
+        return ours
+
+    async def _leaves(self, account: Account, attempt: Attempt, bills: Collection[Bill]) -> bool:
+        """Whether a line with these labels may be sent, or collected; else they get no answer."""
+        try:
+            await account.leave(attempt)
+        except Spent:
+            account.give_up(bills)
+        except (BudgetExhausted, ClaimLost):
+            pass
+        else:
+            return True
+        self._close([account], bills)
+        return False
+
+    async def _submitted(self, labels: Iterable[tuple[Account, Bill]]) -> list[_Batch]:
+        """In new batches, as many in each as a provider takes."""
+        bills: dict[Account, list[Bill]] = {}
+        for account, bill in labels:
+            bills.setdefault(account, []).append(bill)
+        lines = list[tuple[Line, Account, list[Bill], Form]]()
+        await all_of([self._add_lines(lines, account, of) for account, of in bills.items()])
+        batches, encoded, size = list[_Batch](), list[bytes](), 0
+        batch = _Batch("")
+        for line, account, part, form in lines:
+            body = await chat_body(self._server, form, [bill.question for bill in part], wording(account, 0))
+            sent = {"custom_id": line.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
+            encoded_line = json.dumps(sent, ensure_ascii=False).encode()
+            if encoded and (size + len(encoded_line) > BYTES_LIMIT or len(encoded) == REQUESTS_LIMIT):
+                batches.append(await self._send(batch, encoded))
+                batch, encoded, size = _Batch(""), [], 0
+            encoded.append(encoded_line)
+            batch.lines.append((line, {account: dict(enumerate(part))}))
+            size += len(encoded_line) + 1
+        return [*batches, await self._send(batch, encoded)] if encoded else batches
+
+    async def _add_lines(
+        self, lines: list[tuple[Line, Account, list[Bill], Form]], account: Account, bills: Sequence[Bill]
+    ) -> None:
+        for part, form in label_parts(account, bills, 0):
+            attempt = account.attempt("chat", self._server.pricing.most(form), batch=True)
+            if not await self._leaves(account, attempt, part):
+                continue
+            digests = tuple(short_digest(bill.question) for bill in part)
+            line = Line(digest_of(digests)[:32], digests, tuple(form.paths))
+            self._under_way[account, line.custom_id] = attempt
+            lines.append((line, account, part, form))
+
+    async def _send(self, batch: _Batch, encoded: Sequence[bytes]) -> _Batch:
+        """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
+        await self._note(batch.accounts, UNSENT)
+        creating = False
+        try:
+            listed = (
+                {"custom_id": line.custom_id, "questions": line.questions, "paths": line.paths}
+                for line, _ in batch.lines
+            )
+            listing = b"\n".join(json.dumps(entry).encode() for entry in listed)
+            questions = await self._upload(listing, "questions.jsonl")
+            file = await self._upload(b"\n".join(encoded), "requests.jsonl")
+            creating = True
+            batch.id = self._id_of(await self._create(file, questions))
+        except (Fault, OracleUnavailable) as error:
+            if not (creating and isinstance(error, RetriesExhausted)):  # refused: there is no such batch
+                await self._end(batch)
+            raise
+        await self._note(batch.accounts, batch.id)
+        return batch
+
+    async def _end(self, batch: _Batch) -> None:
+        """What was not charged is no longer under way."""
+        await self._note(batch.accounts, None)
+        for line, ours in batch.lines:
+            for account in ours:
+                if (attempt := self._under_way.pop((account, line.custom_id), None)) is not None:
+                    account.end(attempt)
+
+    async def _create(self, file: str, questions: str) -> dict[str, Any]:
+        metadata = {ASKED_BY: self._server.oracle, QUESTIONS: questions}
+
+        async def find_created() -> dict[str, Any] | None:
+            """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
+            async for batch in batches_of(self._server):
+                if _metadata(batch).get(QUESTIONS) == questions:
+                    return batch
+            return None
+
+        create = partial(
+            self._client.sdk.batches.with_raw_response.create,
+            completion_window="24h",
+            endpoint=ENDPOINT,
+            input_file_id=file,
+            metadata=metadata,
+        )
+        return await self._client.fetch(create, find_created)
+
+    async def _upload(self, content: bytes, name: str) -> str:
+        files = self._client.sdk.files.with_raw_response
+        send = partial(files.create, file=(name, content), purpose="batch", timeout=UPLOAD_SECONDS)
+        return self._id_of(await self._client.fetch(send))
+
+    def _id_of(self, made: dict[str, Any]) -> str:
+        if not _is_name(made.get("id")):
+            host = self._config.host
+            raise OracleUnavailable(f"{host} takes a batch but does not say its id: ask without provider_batch")
+        return str(made["id"])
+
+    # --- collect
+
+    async def _take(self, batch: _Batch) -> str:
+        """Read a finished batch; of a running one return how far it is."""
+        noted, look = time.monotonic(), partial(self._client.sdk.batches.with_raw_response.retrieve, batch.id)
+        while (found := await self._client.fetch(look)).get("status") in RUNNING:
+            if time.monotonic() > noted + NOTE_SECONDS:
+                await self._note(batch.accounts, batch.id)
+                noted = time.monotonic()
+            if time.monotonic() + self._config.batch_poll > self._deadline:
+                done, total = _counted(found, "completed", 0), _counted(found, "total", len(batch.lines))
+                return f"batch {batch.id} at {self._config.host} is still running, {done} of {total} requests done"
+            await asyncio.sleep(self._config.batch_poll)
+        if found.get("status") == "failed":
+            await self._end(batch)
+            reason = _reason(found, self._config)
+            raise OracleUnavailable(
+                f"{self._config.host} rejected batch {batch.id} ({reason}): ask without provider_batch"
+            )
+        results = await results_of(self._server, found)
+        lost = found.get("status") == "completed"  # a request without a result may have been charged
+        await all_of(
+            [
+                self._read(batch, line, account, bills, results.get(line.custom_id, {}), lost=lost)
+                for line, ours in batch.lines
+                for account, bills in ours.items()
+            ]
+        )
+        return ""
+
+    async def _read(
+        self, batch: _Batch, line: Line, account: Account, bills: dict[int, Bill], result: dict[str, Any], *, lost: bool
+    ) -> None:
+        attempt = self._under_way.pop((account, line.custom_id))
+        response = result.get("response")
+        status = response.get("status_code") if isinstance(response, dict) else None
+        body = body_of(result)
+        is_rejected = isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
+        is_lost = lost and not result
+        account.end(attempt, in_doubt=is_lost)
+        reading = read_labels(self._server, ServerReply.of("", body), line.paths) if body is not None else None
+        if reading is None or bills.keys() - reading.labels.keys():
+            await self._note([account], None)
+        account.in_batch = False
+        labels = list(bills.values())
+        try:
+            if reading is not None:
+                # A line that an earlier run has booked whole is charged to it whole.
+                places = range(len(bills)) if account.request.adopted else list(bills)
+                count = len(bills) if account.request.adopted else len(line.questions)
+                account.charge(attempt, ServerReply.of("", body).tokens, labels, places, count)
+                await conclude(account, bills, reading, 0)
+            elif is_lost and self._config.asks == 1:
+                account.give_up(labels)
+            elif is_lost or is_rejected:
+                await ask_labels(account, labels, int(is_lost))
+            else:
+                self._failed.add((batch.id, line.custom_id))  # it goes into another batch
+                return
+        except (BudgetExhausted, ClaimLost):
+            pass
+        self._close([account], labels)

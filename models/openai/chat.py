@@ -3,265 +3,239 @@ labels by the decisions endpoint, a probability for each of up to 400 predicates
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from twothirds.models.openai.client import ChatMessage, Reply
+from twothirds.models.openai.account import Account, Bill, Server, Spent
+from twothirds.models.openai.client import ChatMessage, ServerReply
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.errors import Declined, TooLong
-from twothirds.models.openai.label_groups import rectangles
+from twothirds.models.openai.grouping import rectangles
 from twothirds.models.openai.probe import ASKED_LOGPROBS, response_format
-from twothirds.models.openai.session import CHAT, DECISIONS, Bill, Delivery, Session, all_of, halves, is_new_form
-from twothirds.models.oracle import USABLE, Answer, Label, Question, Single, Verdict, digest_of
+from twothirds.models.openai.tokens import REPAIR_TOKENS, Form
+from twothirds.models.oracle import USABLE, Label, Question, Single, Verdict, changes_raised, digest_of
+from twothirds.models.prices import Tokens
 from twothirds.models.prompting import (
-    LabelForm,
+    ImagePart,
     Message,
     Reading,
-    SingleForm,
+    SheetPart,
     arranged,
     found_in,
     is_refusal,
     label_chances,
-    label_form,
-    material_messages,
     parse_labels,
-    predicates,
     repair_messages,
+    sheet_url,
 )
+from twothirds.sources import DatasetError
 
 Asked = TypeVar("Asked", bound=Question)
 AGAIN_TEMPERATURE = 0.7  # at least, of a repetition: at 0 a model says again what it has said
 
 
-def reworded(question: Asked, ask: int) -> Asked:
+async def ask(account: Account) -> None:
+    """Ask until the questions of a request have usable replies, or as often as is allowed."""
+    if isinstance(account.bills[0].question, Label):
+        await ask_labels(account, account.bills, 0)
+    else:
+        await _ask_single(account, account.bills[0], account.bills[0].question)
+
+
+def wording(account: Account, ask: int) -> int:
+    """Which wording an ask has. What an earlier run has asked in vain is not asked in the same words."""
+    return ask + (account.server.config.asks if account.request.since else 0)
+
+
+def _reworded(question: Asked, number: int) -> Asked:
     """The question in the words and the order that another voter is shown."""
-    return replace(question, voter=question.voter + 1_000 * ask) if ask else question
+    return replace(question, voter=question.voter + 1_000 * number) if number else question
 
 
-async def ask_single(session: Session, question: Single, delivery: Delivery) -> None:
+async def _ask_single(account: Account, bill: Bill, question: Single) -> None:
     """Ask until the reply is usable: once with the unusable reply and what was wrong with it, else in other words.
     A feature that is known is an answer too, where that repair brings no other."""
-    [bill] = session.bills([question])
-    repair, replies, first = list[Message](), list[tuple[Reading, str]](), session.first_ask(question)
-    for ask in range(first, first + session.config.asks):
-        if not (repairs := bool(repair) and len(replies) == 1):
-            bill.asked = reworded(question, ask)
-            form = session.bounds.single(bill.asked)
-        body = await _body(session, repair if repairs else form.messages, [question], form.name, form.schema, ask)
-        if not is_new_form([bill], body) or (replies and not session.affords([bill], delivery, repairs=repairs)):
-            break
+    config, pricing = account.server.config, account.server.pricing
+    form, repair, replies = pricing.form([question]), list[Message](), list[tuple[Reading, str]]()
+    for ask in range(config.asks):
+        if repairs := bool(repair) and len(replies) == 1:
+            sent = replace(form, messages=repair)
+        else:
+            sent = form = pricing.form([_reworded(question, wording(account, ask))])
         try:
-            reply = await session.send("chat", [bill], body, delivery, repairs=repairs)
+            reply = await _send(account, [bill], sent, wording(account, ask), form if repairs else None)
         except (TooLong, Declined) as fault:
-            delivery.emit(bill.answer(Verdict.REFUSED, session.by, note=str(fault)))
+            account.answer(bill, Verdict.REFUSED, note=str(fault))
             return
+        except Spent:
+            break
         message = reply.message
         replies.append((reading := _reading(message, form), message.text))
         bill.refusals += reading.verdict is Verdict.REFUSED
         is_answer = reading.verdict in USABLE and not reading.repeats
-        if is_answer or bill.refusals >= session.config.refusals or (len(replies) > 1 and replies[0][0].repeats):
+        if is_answer or bill.refusals >= config.refusals or (len(replies) > 1 and replies[0][0].repeats):
             break
         if not repair and message.text and not message.cut and not bill.refusals:
             repair = repair_messages(form.messages, message.text, reading.problem)
+    if not replies:
+        account.give_up([bill])
+        return
     reading, raw = next((pair for pair in reversed(replies) if pair[0].verdict in USABLE), replies[-1])
     before = [other for other, _ in replies if other is not reading]
-    delivery.emit(bill.answer(reading.verdict, session.by, raw=raw, **found_in([*before, reading])))
+    how = account.server.abilities.format or "text"
+    account.answer(bill, reading.verdict, raw=raw, how=how, **found_in([*before, reading]))
 
 
-def _reading(message: ChatMessage, form: SingleForm) -> Reading:
-    if message.refused:
+def _reading(message: ChatMessage, form: Form) -> Reading:
+    if message.refused or form.read is None:
         return Reading(Verdict.REFUSED, problem=message.note)
     reading = form.read(message.whole)
     unread = reading.verdict is Verdict.UNREADABLE
     return Reading(Verdict.UNREADABLE, problem=message.note) if unread and message.note else reading
 
 
-async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
-    await ask_label_bills(session, session.bills(arranged(labels)), session.config.asks, delivery)
+# --- labels
 
 
-async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
+@dataclass(frozen=True, slots=True)
+class LabelReading:
+    """What a reply says of the labels in its places."""
+
+    how: str
+    text: str
+    labels: Mapping[int, tuple[bool | None, float | None]]  # and the probability of yes, where it tells one
+    refused: Collection[int] = ()
+    raws: Mapping[int, str] = field(default_factory=dict)  # what it says of a place; else its whole text
+    note: str = ""  # why others are not labelled
+    counts: bool = True  # a refusal is meant for the label in its place
+    in_parts: bool = False  # parts of what it lacks may fare better
+
+
+async def ask_labels(account: Account, bills: Sequence[Bill], ask: int) -> None:
     """One request for all of them, or for each part that fits one; what it leaves open is asked again, in smaller
     groups where that may help."""
-    requests = _requests_of(bills)
-    await all_of([_ask_together(session, part, asks, delivery) for part in requests])
+    parts = label_parts(account, bills, ask)
+    await all_of([_ask_together(account, part, form, ask) for part, form in parts])
 
 
-def _requests_of(bills: list[Bill]) -> list[list[Bill]]:
-    """The labels, in parts that one request can carry each."""
-    labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
-    return [[bills[place] for place in places] for places in rectangles(labels)]
+def label_parts(account: Account, bills: Sequence[Bill], ask: int) -> list[tuple[list[Bill], Form]]:
+    """Parts that one request can carry each, and how it asks for them: labels of some examples with the same
+    features each."""
+    number = wording(account, ask)
+    labels = {bill: _reworded(bill.question, number) for bill in bills if isinstance(bill.question, Label)}
+    bill_of = {id(label): bill for bill, label in labels.items()}
+    ordered = arranged(list(labels.values()))
+    parts = [[ordered[place] for place in part] for part in rectangles(ordered)]
+    return [([bill_of[id(label)] for label in part], account.server.pricing.form(part)) for part in parts]
 
 
-async def _ask_together(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
-    number = _reword(session, bills, asks)
-
-    async def ask(part: list[Bill]) -> Reply | None:
-        body = await label_body(session, part, number)
-        return await session.send("chat", part, body, delivery) if is_new_form(part, body) else None
-
-    async def read(part: list[Bill], reply: Reply) -> None:
-        await _read_labels(session, part, reply, asks - 1, delivery)
-
-    await session.ask_or_halve(bills, ask, read, delivery)
-
-
-def _reword(session: Session, bills: list[Bill], asks: int) -> int:
-    """Put the labels in the words and the order in which they are asked now; the number of this ask."""
-    number = session.config.asks - asks + max(session.first_ask(bill.question) for bill in bills)
-    labels = [reworded(bill.question, number) for bill in bills if isinstance(bill.question, Label)]
-    for bill, label in zip(bills, labels, strict=True):
-        bill.asked = label
-    places = {id(label): place for place, label in enumerate(arranged(labels))}
-    bills.sort(key=lambda bill: places[id(bill.asked)])
-    return number
+async def _ask_together(account: Account, bills: Sequence[Bill], form: Form, ask: int) -> None:
+    """All in one request; if the server finds it too long or declines it, each half in a request of its own."""
+    try:
+        reply = await _send(account, bills, form, wording(account, ask))
+    except (TooLong, Declined) as fault:
+        if len(bills) == 1:
+            account.answer(bills[0], Verdict.REFUSED, note=str(fault))
+        else:
+            await all_of([ask_labels(account, half, ask) for half in _halves(bills)])
+    except Spent:
+        account.give_up(bills)
+    else:
+        by_decisions = form.endpoint == "decisions"
+        reading = read_decisions(reply, len(bills)) if by_decisions else read_labels(account.server, reply, form.paths)
+        await conclude(account, dict(enumerate(bills)), reading, ask)
 
 
-async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: int, delivery: Delivery) -> None:
-    """Emit the labels that a reply holds, and ask for the others while `asks` are left."""
-    message = reply.message
-    paths = form_of(session, bills).paths
+def read_labels(server: Server, reply: ServerReply, paths: Sequence[tuple[str, ...]]) -> LabelReading:
+    """A reply of chat to labels that stand at these paths."""
+    message, is_alone = reply.message, len(paths) == 1
     values = {} if message.refused else parse_labels(message.whole, paths, complete=not message.cut)
     chances = label_chances(message.text, paths, message.tokens)
-    for position, value in values.items():
-        raw = json.dumps({".".join(paths[position]): value})
-        delivery.emit(label_answer(session, bills[position], value, raw, chances.get(position)))
     refused = message.refused or (not values and is_refusal(message.text))
-    if refused and len(bills) == 1:
-        bills[0].refusals += 1
-    rest = [bill for position, bill in enumerate(bills) if position not in values]
-    requests = _requests_of(rest)
-    await all_of([_ask_again(session, part, reply, refused, asks, delivery) for part in requests])
+    word = "next word" if server.abilities.next_word else "one word"
+    return LabelReading(
+        how=word if list(paths) == [()] else server.abilities.format or "text",
+        text=message.text,
+        labels={place: (value, chances.get(place)) for place, value in values.items()},
+        refused=range(len(paths)) if refused else (),
+        raws={place: json.dumps({".".join(paths[place]): value}) for place, value in values.items()},
+        note=message.note or (DECLINED if refused else "the reply does not answer this item"),
+        counts=is_alone,
+        in_parts=refused or message.cut,
+    )
 
 
-async def _ask_again(
-    session: Session, rest: list[Bill], reply: Reply, refused: bool, asks: int, delivery: Delivery
-) -> None:
-    """Ask for labels that a reply lacks, while `asks` and what is reserved for them are left."""
-    message = reply.message
-    verdict = Verdict.REFUSED if refused else Verdict.UNREADABLE
-    note = message.note or ("the model declined to answer" if refused else "the reply does not answer this item")
-    for bill in rest:
-        bill.unusable = verdict, message.text, note
-    enough = len(rest) == 1 and rest[0].refusals >= session.config.refusals
-    if asks <= 0 or enough or not session.affords(rest, delivery):
-        for bill in rest:
-            delivery.emit(bill.unanswered(session.by))
-        return
-    groups = [rest]
-    if refused or message.cut:
-        # The last ask is for each alone: one example that is refused must not take others with it.
-        groups = [[bill] for bill in rest] if asks == 1 else halves(rest)
-    await all_of([ask_label_bills(session, part, asks, delivery) for part in groups])
+DECLINED = "the model declined to answer"
 
 
-def label_answer(
-    session: Session, bill: Bill, value: bool | None, raw: str, probability: float | None = None
-) -> Answer:
-    """The probability decides where it is known, else the value that the reply says."""
-    is_yes = value if probability is None else probability >= session.config.yes_from
-    return bill.answer(Verdict.YES if is_yes else Verdict.NO, session.by, raw=raw, probability=probability)
+def read_decisions(reply: ServerReply, count: int) -> LabelReading:
+    answers = answers_by_position(reply.data or {}, count)
+    chances = {place: float(found["probability"]) for place, found in answers.items() if found["type"] == "predicate"}
+    return LabelReading(
+        how="decisions",
+        text=reply.text,
+        labels={place: (None, chance) for place, chance in chances.items()},
+        refused=answers.keys() - chances.keys(),
+        raws={place: json.dumps(found) for place, found in answers.items()},
+        note="the reply does not answer this predicate",
+    )
 
 
-def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
-    """How a request with these labels, which must be all that it carries, asks for them."""
-    labels = [bill.asked for bill in bills if isinstance(bill.asked, Label)]
-    return label_form(labels, session.config.brief, listing=session.config.label_reply)
-
-
-async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:
-    form, labels = form_of(session, bills), [bill.question for bill in bills]
-    body = await _body(session, form.messages, labels, "labels", form.schema, ask)
-    one_word = form.schema is None and session.abilities.next_word
-    wanted = ASKED_LOGPROBS if session.config.logprobs or one_word else {}
-    return body | {name: value for name, value in wanted.items() if name not in session.abilities.missing}
-
-
-async def _body(
-    session: Session,
-    messages: Sequence[Message],
-    questions: Sequence[Question],
-    name: str,
-    schema: dict[str, Any] | None,
-    ask: int,
-) -> dict[str, Any]:
-    config, abilities = session.config, session.abilities
-    seed = int(digest_of([ask, *(question.content for question in questions)])[:7], 16)
-    body: dict[str, Any] = {
-        "model": config.model,
-        "messages": await session.messages(messages, CHAT),
-        abilities.limit: session.bounds.reply_tokens(questions),
-        "seed": seed,
-        "temperature": _temperature(config, ask),
-        "reasoning_effort": config.reasoning_effort,
-    }
-    if abilities.format and schema is not None:
-        body["response_format"] = response_format(abilities.format, name, schema)
-    return {key: value for key, value in body.items() if value is not None and key not in abilities.missing}
-
-
-def _temperature(config: OpenAIConfig, ask: int) -> float | None:
-    if config.temperature is None or not ask:
-        return config.temperature
-    return max(config.temperature, AGAIN_TEMPERATURE)
-
-
-async def ask_decisions(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
-    await _ask_decisions(session, session.bills(arranged(labels)), session.config.asks, delivery)
-
-
-async def _ask_decisions(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
-    """One call for all of them; what it leaves open is asked again."""
-    _reword(session, bills, asks)
-
-    async def ask(part: list[Bill]) -> Reply | None:
-        body = await _decisions_body(session, part)
-        return await session.send("decisions", part, body, delivery) if is_new_form(part, body) else None
-
-    async def read(part: list[Bill], reply: Reply) -> None:
-        await _read_decisions(session, part, reply, asks, delivery)
-
-    await session.ask_or_halve(bills, ask, read, delivery)
-
-
-async def _read_decisions(session: Session, bills: list[Bill], reply: Reply, asks: int, delivery: Delivery) -> None:
-    answers = answers_by_position(reply.data or {}, len(bills))
-    rest = []
-    for position, bill in enumerate(bills):
-        answer = answers.get(position)
-        refused = answer is not None and answer["type"] == "refusal"
-        bill.refusals += refused
-        if answer is None or (refused and asks > 1 and bill.refusals < session.config.refusals):
-            rest.append(bill)
-        elif refused:
-            note = "the model declined to answer"
-            delivery.emit(bill.answer(Verdict.REFUSED, session.by, raw=json.dumps(answer), note=note))
+async def conclude(account: Account, bills: Mapping[int, Bill], reading: LabelReading, ask: int) -> None:
+    """Answer the labels that a reply holds, and ask for the others again while that is allowed."""
+    config, again = account.server.config, list[Bill]()
+    for place, bill in bills.items():
+        raw = reading.raws.get(place, reading.text)
+        if place in reading.labels:
+            value, chance = reading.labels[place]
+            is_yes = value if chance is None else chance >= config.yes_from  # the probability decides where it is known
+            verdict = Verdict.YES if is_yes else Verdict.NO
+            account.answer(bill, verdict, raw=raw, probability=chance, how=reading.how)
+            continue
+        refused = place in reading.refused
+        bill.refusals += refused and reading.counts
+        bill.verdict, bill.raw = (Verdict.REFUSED if refused else Verdict.UNREADABLE), raw
+        bill.note = DECLINED if refused and reading.how == "decisions" else reading.note
+        if ask + 1 < config.asks and bill.refusals < config.refusals:
+            again.append(bill)
         else:
-            probability = float(answer["probability"])
-            delivery.emit(label_answer(session, bill, None, json.dumps(answer), probability))
-    for bill in rest:
-        bill.unusable = Verdict.UNREADABLE, reply.text, "the reply does not answer this predicate"
-    if rest and asks > 1 and session.affords(rest, delivery):
-        await _ask_decisions(session, rest, asks - 1, delivery)
+            account.give_up([bill])
+    if not again:
         return
-    for bill in rest:
-        delivery.emit(bill.unanswered(session.by))
+    account.tell()
+    groups: list[list[Bill]] = [again]
+    if reading.in_parts:
+        # The last ask is for each alone: one example that is refused must not take others with it.
+        groups = [[bill] for bill in again] if ask + 2 == config.asks else _halves(again)
+    await all_of([ask_labels(account, group, ask + 1) for group in groups])
 
 
-async def _decisions_body(session: Session, bills: Sequence[Bill]) -> dict[str, Any]:
-    labels = [bill.asked for bill in bills if isinstance(bill.asked, Label)]
-    questions = []
-    for number, (text, data) in enumerate(predicates(labels), start=1):
-        instructions = [DECISIONS.part(text), {"type": "input_json", "data": data}]
-        questions.append({"type": "predicate", "name": str(number), "instructions": instructions})
-    material = await session.messages(session.config.brief.added_to(material_messages(labels)), DECISIONS)
-    return {"model": session.config.model, "input": material, "questions": questions}
+def _halves(bills: Sequence[Bill]) -> list[list[Bill]]:
+    """By examples where there are several, else by features: each half can be asked in one request."""
+    keys = [bill.question.example.digest if isinstance(bill.question, Label) else "" for bill in bills]
+    order = list(dict.fromkeys(keys))
+    first = set(order[: (len(order) + 1) // 2])
+    middle = (len(bills) + 1) // 2
+    of_first = [key in first for key in keys] if len(order) > 1 else [place < middle for place in range(len(bills))]
+    sides = [[bill for bill, early in zip(bills, of_first, strict=True) if early is side] for side in (True, False)]
+    return [part for part in sides if part]
+
+
+async def all_of(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all of it, then raise the first error: answers in flight are paid for."""
+    if len(work) == 1:
+        await work[0]
+        return
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 def answers_by_position(data: dict[str, Any], count: int) -> dict[int, dict[str, Any]]:
-    """Usable answers by their name; by their order only if none has a name and none is missing."""
+    """Usable decisions by their name; by their order only if none has a name and none is missing."""
     answers = data.get("answers")
     if not isinstance(answers, list):
         return {}
@@ -283,3 +257,116 @@ def _is_usable(answer: object) -> bool:
     if isinstance(probability, bool) or not isinstance(probability, int | float):
         return False
     return answer.get("type") == "predicate" and 0 <= probability <= 1
+
+
+# --- what is sent
+
+
+async def _send(
+    account: Account, bills: Sequence[Bill], form: Form, number: int, repaired: Form | None = None
+) -> ServerReply:
+    """Ask in this form; raises Spent where these questions were asked in it before, or may cost no more. One that
+    repairs shows the last reply, to the form that is `repaired`, too."""
+    server, questions = account.server, [bill.question for bill in bills]
+    if form.endpoint == "decisions":
+        body = await _decisions_body(server, form)
+    else:
+        body = await chat_body(server, form, questions, number)
+    if not account.is_new(bills, (form.content, body.get("temperature"))):
+        raise Spent
+    most = server.pricing.most(repaired) + Tokens(REPAIR_TOKENS) if repaired else server.pricing.most(form)
+    return await account.send(form.endpoint, body, most, bills)
+
+
+async def chat_body(server: Server, form: Form, questions: Sequence[Question], number: int = 0) -> dict[str, Any]:
+    config, abilities = server.config, server.abilities
+    body: dict[str, Any] = {
+        "model": config.model,
+        "messages": await _messages(server, form.messages, CHAT),
+        abilities.limit: form.longest,
+        "seed": int(digest_of([number, len(questions), questions[0].content])[:7], 16),
+        "temperature": _temperature(config, number),
+        "reasoning_effort": config.reasoning_effort,
+    }
+    if abilities.format and form.schema is not None:
+        body["response_format"] = response_format(abilities.format, form.name, form.schema)
+    if form.paths and (config.logprobs or (form.schema is None and abilities.next_word)):
+        body |= ASKED_LOGPROBS
+    return {key: value for key, value in body.items() if value is not None and key not in abilities.missing}
+
+
+def _temperature(config: OpenAIConfig, number: int) -> float | None:
+    if config.temperature is None or not number:
+        return config.temperature
+    return max(config.temperature, AGAIN_TEMPERATURE)
+
+
+async def _decisions_body(server: Server, form: Form) -> dict[str, Any]:
+    questions = [
+        {
+            "type": "predicate",
+            "name": str(number),
+            "instructions": [DECISIONS.part(text), {"type": "input_json", "data": data}],
+        }
+        for number, (text, data) in enumerate(form.predicates, start=1)
+    ]
+    material = await _messages(server, form.messages, DECISIONS)
+    return {"model": server.config.model, "input": material, "questions": questions}
+
+
+@dataclass(frozen=True, slots=True)
+class PartFormat:
+    """How an endpoint writes the parts of a message."""
+
+    text: str
+    picture: Callable[[str], dict[str, Any]]
+
+    def part(self, text: str) -> dict[str, Any]:
+        return {"type": self.text, "text": text}
+
+
+CHAT = PartFormat("text", lambda url: {"type": "image_url", "image_url": {"url": url}})
+DECISIONS = PartFormat("input_text", lambda url: {"type": "input_image", "image_url": url})
+
+
+async def _messages(server: Server, messages: Sequence[Message], format: PartFormat) -> list[dict[str, Any]]:
+    return [{"role": message.role, "content": await _content(server, message, format)} for message in messages]
+
+
+async def _content(server: Server, message: Message, format: PartFormat) -> str | list[dict[str, Any]]:
+    """Plain text if there are no images: some servers accept nothing else for text-only models."""
+    if all(isinstance(part, str) for part in message.parts):
+        return message.text
+    content: list[dict[str, Any]] = []
+    text = ""
+    for part in message.parts:
+        if isinstance(part, str):
+            text += part
+            continue
+        urls = await _urls(server, part)
+        text += f"({len(urls)} frames of one moving picture, in order)\n" if len(urls) > 1 else ""
+        content.append(format.part(text))
+        content.extend(_picture(server.config, url, format) for url in urls)
+        text = ""
+    return [*content, format.part(text)] if text else content
+
+
+def _picture(config: OpenAIConfig, url: str, format: PartFormat) -> dict[str, Any]:
+    part = format.picture(url)
+    if config.detail != "auto":
+        (part["image_url"] if isinstance(part["image_url"], dict) else part)["detail"] = config.detail
+    return part
+
+
+async def _urls(server: Server, picture: ImagePart | SheetPart) -> tuple[str, ...]:
+    """Raises Declined for an image that cannot be read."""
+    cached = server.images.cached(picture.example) if isinstance(picture, ImagePart) else None
+    if cached is not None:
+        return cached
+    try:
+        with changes_raised():
+            if isinstance(picture, SheetPart):
+                return (await asyncio.to_thread(sheet_url, picture),)
+            return await asyncio.to_thread(server.images.urls, picture.example)
+    except DatasetError as problem:
+        raise Declined(str(problem)) from None

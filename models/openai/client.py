@@ -1,6 +1,7 @@
 """HTTP requests to one server over the openai SDK: rate-limited, retried, and every reply checked before it is used.
 
-The rate limit is kept in the store, so that all processes that use one server and one store share it."""
+No other layer retries. The rate limit is kept in the store, so that all processes that use one server and one store
+share it."""
 
 from __future__ import annotations
 
@@ -11,12 +12,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from twothirds.models.cached import SILENT_SECONDS
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.errors import (
-    LONGEST_DELAY,
     RUN_AGAIN,
     Fault,
     Retry,
@@ -27,68 +26,73 @@ from twothirds.models.openai.errors import (
     is_shallow,
 )
 from twothirds.models.openai.pace import TIMEOUT, Pace
-from twothirds.models.oracle import OracleUnavailable, ServerAway, Traffic
+from twothirds.models.openai.tokens import Endpoint
+from twothirds.models.oracle import OracleError, ServerAway
 from twothirds.models.prices import Tokens, read_usage
 from twothirds.models.prompting import closed
 from twothirds.sources import redacted
-from twothirds.store import Rate, Store
+from twothirds.store import Rate
 
+if TYPE_CHECKING:
+    from twothirds.store import Rates
+
+Done = TypeVar("Done")
 REPLY_BYTES = 16_000_000  # of a reply, decompressed: a usual one has a few thousand
 FILE_BYTES = 400_000_000  # of a file with the results of a batch
 GREETING_SECONDS = 2.0
 GRACE_SECONDS = 0.25  # so that httpx's own time-outs come first: they tell a connection from a reply
+SILENT_SECONDS = 2.0  # a longer pause is reported
 KEPT_HEADERS = (b"retry-after", b"retry-after-ms", b"location", b"x-request-id")
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
-Endpoint = Literal["chat", "decisions"]
 PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "decisions": "/decisions"}
 
 
+def unsaid(_subject: str, _message: str) -> None:
+    pass
+
+
+@dataclass
 class SharedLimit:
     """At most so many requests and tokens a minute, over all processes with this store. Without limits, only pauses
     that the server asks for are shared."""
 
-    def __init__(
-        self,
-        store: Store,
-        name: str,
-        rate: Rate,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        longest_pause: float = float("inf"),
-    ) -> None:
-        self._store, self._name, self._rate, self._longest_pause = store, name, rate, longest_pause
-        self._clock, self._sleep = clock, sleep
-        self._not_before = 0.0
-        self._checked = float("-inf")
+    rates: Rates
+    name: str
+    rate: Rate
+    notice: Callable[[str, str], None] = unsaid  # told, by its name, when the server asks for a longer pause
+    longest_pause: float = float("inf")
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _not_before: float = 0.0
+    _checked: float = float("-inf")
 
     async def admit(self, tokens: int) -> None:
         """Return when a request of so many tokens may be sent."""
-        if self._rate != Rate():
-            wait = await asyncio.to_thread(self._store.rates.reserve, self._name, self._rate, tokens)
+        if self.rate != Rate():
+            wait = await asyncio.to_thread(self.rates.reserve, self.name, self.rate, tokens)
         else:
             wait = await self._shared_pause()
-        if wait > SILENT_SECONDS and self._rate == Rate():
+        if wait > SILENT_SECONDS and self.rate == Rate():
             self._say(wait)
         while wait > 0:
-            await self._sleep(wait)
-            wait = self._not_before - self._clock()
+            await self.sleep(wait)
+            wait = self._not_before - self.clock()
 
     def _say(self, seconds: float) -> None:
-        self._store.notice(self._name, f"{self._name} asked for a pause: waiting {seconds:.0f} s")
+        self.notice(self.name, f"{self.name} asked for a pause: waiting {seconds:.0f} s")
 
     async def pause(self, seconds: float) -> None:
         if seconds > SILENT_SECONDS:
             self._say(seconds)
-        self._not_before = max(self._not_before, self._clock() + seconds)
-        await asyncio.to_thread(self._store.rates.pause, self._name, seconds)
+        self._not_before = max(self._not_before, self.clock() + seconds)
+        await asyncio.to_thread(self.rates.pause, self.name, seconds)
 
     async def _shared_pause(self) -> float:
-        now = self._clock()
+        now = self.clock()
         if now - self._checked >= PAUSE_CHECK_SECONDS:
             self._checked = now
-            paused = await asyncio.to_thread(self._store.rates.paused_for, self._name)
-            self._not_before = max(self._not_before, now + min(paused, self._longest_pause))
+            paused = await asyncio.to_thread(self.rates.paused_for, self.name)
+            self._not_before = max(self._not_before, now + min(paused, self.longest_pause))
         return self._not_before - now
 
 
@@ -109,7 +113,7 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ServerReply:
     """A reply with status 200. `data` is None if it is not a JSON object, `tokens` if it reports no credible usage."""
 
     text: str
@@ -117,7 +121,7 @@ class Reply:
     tokens: Tokens | None = None
 
     @classmethod
-    def read(cls, text: str) -> Reply:
+    def read(cls, text: str) -> ServerReply:
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
@@ -125,7 +129,7 @@ class Reply:
         return cls.of(text, data if isinstance(data, dict) and is_shallow(data) else None)
 
     @classmethod
-    def of(cls, text: str, data: dict[str, Any] | None) -> Reply:
+    def of(cls, text: str, data: dict[str, Any] | None) -> ServerReply:
         return cls(text, data, read_usage(data) if data else None)
 
     @property
@@ -156,30 +160,6 @@ def _text_of(content: object) -> str:
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
-
-
-class RetriesExhausted(ServerAway):
-    """The last attempt failed too; `maybe_charged` if the server may have charged for one of the attempts."""
-
-    def __init__(self, message: str, maybe_charged: bool) -> None:
-        super().__init__(message)
-        self.maybe_charged = maybe_charged
-
-
-class Attempts:
-    """The attempts at one request. Nobody pays for these: subclasses book them."""
-
-    labels = 0  # that the request carries
-
-    async def leaving(self) -> None:
-        """Called just before each attempt. Raises what keeps it from being sent."""
-
-    async def failed(self, maybe_charged: bool) -> bool:  # noqa: ARG002 (for subclasses)
-        """Called after an attempt that failed for the moment; whether another one can be paid for."""
-        return True
-
-
-FREE = Attempts()
 
 
 def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
@@ -230,14 +210,23 @@ def _is_readable(content: bytes) -> bool:
         return True
 
 
+class RetriesExhausted(ServerAway):
+    """The last attempt failed too; `maybe_charged` if the server may have charged for one of the attempts."""
+
+    def __init__(self, message: str, maybe_charged: bool) -> None:
+        super().__init__(message)
+        self.maybe_charged = maybe_charged
+
+
 class Client:
     """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
 
-    def __init__(self, config: OpenAIConfig, store: Store | None = None, pace: Pace | None = None) -> None:
-        """Without a store no rate limit is kept: only failed requests wait before they are sent again."""
+    def __init__(self, config: OpenAIConfig, pace: Pace, limit: SharedLimit | None = None) -> None:
+        """Without a shared limit only failed requests wait before they are sent again."""
         from openai import AsyncOpenAI
 
         self.config = config
+        self.pace = pace
         self.sdk = AsyncOpenAI(
             api_key=config.api_key.get_secret_value() or "none",  # the SDK wants one, a local server does not
             base_url=config.url,
@@ -246,46 +235,8 @@ class Client:
             http_client=bounded_http(config),
         )
         self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
-        rate = Rate(config.requests_per_minute, config.tokens_per_minute)
-        name, longest = f"openai:{config.model}@{config.host}", max(config.longest_wait, LONGEST_DELAY)
-        self._limit = SharedLimit(store, name, rate, longest_pause=longest) if store else None
-        self.pace = pace or Pace(config.concurrency, is_free=False)
-        self.traffic = Traffic()
+        self._limit = limit
         self._dice = random.Random()
-
-    async def send(self, endpoint: Endpoint, body: dict[str, Any], most: Tokens, attempts: Attempts = FREE) -> Reply:
-        """`most` is an upper bound of what the request takes. Raises TooLong where it carries several labels and no
-        reply comes in time.
-
-        Sent and read as plain JSON: the SDK's typed methods would spend a quarter of the time on validation."""
-        import httpx2
-
-        async def sent() -> Reply:
-            began, seconds = time.monotonic(), self.config.timeout or self.pace.timeout(most)
-            try:
-                response = await self.sdk.post(
-                    PATHS[endpoint], cast_to=httpx2.Response, body=body, options={"timeout": seconds}
-                )
-            except Exception as error:
-                fault = _fault_or_raise(error, self.config)
-                if isinstance(fault, TimedOut):
-                    self.pace.note_timeout(most, fault.seconds)
-                raise fault from None
-            reply = self._read(response.text)
-            if reply.tokens is not None:
-                self.pace.note(reply.tokens, time.monotonic() - began, attempts.labels)
-            return reply
-
-        reply: Reply = await self.retried(sent, most.input, attempts=attempts)
-        return reply
-
-    def _read(self, text: str) -> Reply:
-        """A reply that is no JSON object, such as a torn one or the page of a captive portal, is a passing fault."""
-        reply = Reply.read(redacted(text, self.config.secrets))
-        if reply.data is None:
-            message = f"{self.config.host} answers with what is no JSON object: {RUN_AGAIN}"
-            raise TransientError(message, maybe_charged=True)
-        return reply
 
     async def close(self) -> None:
         await self.sdk.close()
@@ -306,6 +257,35 @@ class Client:
         except (openai.APIError, Fault):
             return
 
+    async def post(self, endpoint: Endpoint, body: dict[str, Any], most: Tokens, labels: int = 0) -> ServerReply:
+        """Send a request of at most so many tokens once.
+
+        Sent and read as plain JSON: the SDK's typed methods would spend a quarter of the time on validation."""
+        import httpx2
+
+        began, seconds = time.monotonic(), self.config.timeout or self.pace.timeout(most)
+        try:
+            response = await self.sdk.post(
+                PATHS[endpoint], cast_to=httpx2.Response, body=body, options={"timeout": seconds}
+            )
+        except Exception as error:
+            fault = _fault_or_raise(error, self.config)
+            if isinstance(fault, TimedOut):
+                self.pace.note_timeout(most, fault.seconds)
+            raise fault from None
+        reply = self._read(response.text)
+        if reply.tokens is not None:
+            self.pace.note(reply.tokens, time.monotonic() - began, labels)
+        return reply
+
+    def _read(self, text: str) -> ServerReply:
+        """A reply that is no JSON object, such as a torn one or the page of a captive portal, is a passing fault."""
+        reply = ServerReply.read(redacted(text, self.config.secrets))
+        if reply.data is None:
+            message = f"{self.config.host} answers with what is no JSON object: {RUN_AGAIN}"
+            raise TransientError(message, maybe_charged=True)
+        return reply
+
     async def fetch(
         self,
         send: Callable[[], Awaitable[Any]],
@@ -316,17 +296,17 @@ class Client:
         async def sent() -> dict[str, Any]:
             return self._read((await send()).http_response.text).data or {}
 
-        data: dict[str, Any] = await self.retried(sent, find_done=find_done)
-        return data
+        return await self.retried(sent, find_done=find_done)
 
     async def retried(
         self,
-        send: Callable[[], Awaitable[Any]],
+        attempt: Callable[[], Awaitable[Done]],
         tokens: int = 0,
-        find_done: Callable[[], Awaitable[Any | None]] | None = None,
-        attempts: Attempts = FREE,
-    ) -> Any:
-        """Send until there is a response; raises a Fault of the request itself at once, others after all attempts.
+        labels: int = 0,
+        find_done: Callable[[], Awaitable[Done | None]] | None = None,
+    ) -> Done:
+        """Attempt until there is a response; raises a Fault of the request itself at once, others after all attempts,
+        and TooLong where a request with several labels does not end in time.
 
         `find_done` is called after a failure: if it finds that the request did succeed, its result is returned."""
         spent, maybe_charged = 0, False
@@ -335,29 +315,21 @@ class Client:
                 async with self.pace.slot():
                     if self._limit is not None:
                         await self._limit.admit(tokens)
-                    await attempts.leaving()
-                    with self.traffic.request():
-                        return await send()
-            except asyncio.CancelledError:
-                raise
+                    return await attempt()
             except Exception as error:
                 fault = _fault_or_raise(error, self.config)
             if not isinstance(fault, TransientError):
                 raise fault
-            self.traffic.failed += 1
-            self.traffic.fault = str(fault)
             spent += fault.attempts_cost
             maybe_charged |= fault.maybe_charged
-            paid_for = await attempts.failed(fault.maybe_charged)
             delay = self._retry.delay(spent, fault.wait, self._dice)
-            if delay is None or not paid_for:
+            if delay is None or fault.is_last:
                 raise RetriesExhausted(str(fault), maybe_charged)
-            if isinstance(fault, TimedOut) and attempts.labels > 1 and self.pace.is_alive:
+            if isinstance(fault, TimedOut) and labels > 1 and self.pace.is_alive:
                 raise TooLong(str(fault))
-            with self.traffic.delay():
-                if fault.limited and self._limit is not None:
-                    await self._limit.pause(delay)
-                await asyncio.sleep(delay)
+            if fault.limited and self._limit is not None:
+                await self._limit.pause(delay)
+            await asyncio.sleep(delay)
             if find_done is not None and (found := await find_done()) is not None:
                 return found
 
@@ -369,6 +341,6 @@ def _fault_or_raise(error: Exception, config: OpenAIConfig) -> Exception:
 
     if isinstance(error, openai.APIError | httpx2.HTTPError | httpx2.StreamError | OSError):
         return fault_of(error, config)
-    if isinstance(error, Fault | OracleUnavailable):
+    if isinstance(error, Fault | OracleError):
         return error
     raise error

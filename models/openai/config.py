@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from twothirds.models.openai.label_groups import MANY_LABELS, Grouping
+from twothirds.models.openai.grouping import MANY_LABELS, Grouping
 from twothirds.models.oracle import OracleError, digest_of
 from twothirds.models.prices import Price
 from twothirds.models.prompting import Brief, Listing, counts_tiles

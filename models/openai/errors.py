@@ -125,6 +125,7 @@ class TransientError(Fault):
         self.wait = wait  # seconds, from Retry-After
         self.limited = limited  # by a rate limit, which holds for every request
         self.attempts_cost = attempts_cost  # how many attempts it counts for: a time-out for two
+        self.is_last = False  # another attempt is not covered by what the request may cost
 
 
 class TimedOut(TransientError):

@@ -3,171 +3,182 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-from twothirds.models.event_loop import Background
-from twothirds.models.openai.batch import BatchDispatch
-from twothirds.models.openai.bounds import Bounds, may_ask_one_by_one
-from twothirds.models.openai.client import Client
+from twothirds.models.openai.abilities import Abilities, Remembered, probe_key
+from twothirds.models.openai.account import Account, Sending, Server, Spent, Stopped
+from twothirds.models.openai.batch import collect
+from twothirds.models.openai.chat import ask
+from twothirds.models.openai.client import Client, SharedLimit, unsaid
 from twothirds.models.openai.config import YES_FROM, OpenAIConfig
-from twothirds.models.openai.dispatch import READY, Dispatch
-from twothirds.models.openai.errors import Fault
+from twothirds.models.openai.errors import LONGEST_DELAY
 from twothirds.models.openai.pace import Pace
-from twothirds.models.openai.probe import Abilities, Remembered, probe, probe_key
-from twothirds.models.openai.probe_account import Account, account_of
-from twothirds.models.openai.session import Session, untold
+from twothirds.models.openai.probe import MOST_REQUESTS, PROBE_TOKENS, USUAL_TOKENS, probe
+from twothirds.models.openai.tokens import Pricing
 from twothirds.models.oracle import (
-    MICRO,
-    NOTHING_MEASURED,
-    Answer,
-    Forecast,
-    Leaving,
-    Measured,
-    Money,
-    NoteBatch,
-    OracleError,
+    AnswersPending,
+    BudgetExhausted,
+    ClaimLost,
+    Label,
+    Meter,
     OracleIdentity,
     OracleUnavailable,
-    PlannedRequest,
+    Overcharged,
+    Probe,
     Question,
-    Traffic,
+    Reply,
+    Request,
+    Traits,
+    Unlike,
+    digest_of,
 )
-from twothirds.models.prices import Tokens, bound
+from twothirds.models.prices import bound, settled
 from twothirds.models.prompting import LABELS_VERSION, ImageUrls
 from twothirds.sources import Example
-from twothirds.store import Job, Store
+from twothirds.store import Rate
+
+if TYPE_CHECKING:
+    from twothirds.store import Rates
+
+READY = 2  # times as many requests as may be in flight are made ready: they hold their pictures
+CLOSING_SECONDS = 3.0
+CLOSED = "the oracle was closed while it was asked"
 
 
 class OpenAIOracle:
     """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run probes.
-    Processes with one `store` share the rate limits of the server, and probes are booked there, within `budget`, until
-    a run that asks takes them over."""
+    Processes with the same `rates` share the limits of the server, and `notice` is told of longer pauses."""
 
     def __init__(
         self,
         config: OpenAIConfig,
         remembered: Remembered | dict[str, Any] | None = None,
-        store: Store | None = None,
-        budget: Money | None = None,
-        purpose: str = "",
-        job: Job | None = None,
+        rates: Rates | None = None,
+        notice: Callable[[str, str], None] = unsaid,
     ) -> None:
-        """`purpose` is the same for every repetition of a run, whatever the server is found to do: its probes are
-        booked together. They count to the `job`."""
         self.config = config
-        self.account = account_of(config, purpose)
-        self._store = store
-        self._budget = budget
-        self._job = job
+        self.identity = identity_of(config)
+        self._digest = digest_of(self.identity.to_json())[:32]
         self._remembered: Remembered | dict[str, Any] = {} if remembered is None else remembered
+        self._rates, self._notice = rates, notice
         self._lock = threading.Lock()
-        self._background: Background | None = None
-        self._session: Session | None = None
-        self._tariff = Bounds.of(config, Abilities()).chat  # raises UnknownPrice before anything is sent
-        grouped = 1 if config.grouping == "none" else config.most_labels
-        ready = max(config.concurrency, grouped)  # pulled ahead, so that no slot stays empty
-        self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped + ready
+        self._worker: _Worker | None = None
+        self._closed = False
+        self._images = ImageUrls(config.image_size, config.frames)
+        self._unknown = Pricing.of(config, Abilities())  # raises UnknownPrice before anything is sent
+        self._known: Pricing | None = None
+        known = self._pricing
+        speed = (known.abilities.rate, known.abilities.width) if known else (0.0, 0)
+        self._pace = Pace(config.concurrency, is_free=not self._unknown.is_paid, rate=speed[0], width=speed[1])
 
-    def connect(self) -> None:
-        """Probe the server, unless what it can do is remembered; the probe is booked."""
-        self._opened()
+    @property
+    def traits(self) -> Traits:
+        paid, config = self._unknown.is_paid, self.config
+        return Traits(
+            profile="paid" if paid else "local",
+            width=self._pace.width,
+            slow=config.provider_batch,
+            shares_rows=paid and config.grouping in ("auto", "example"),
+        )
 
-    def check(self, examples: Sequence[Example]) -> None:  # noqa: ARG002
+    @property
+    def _pricing(self) -> Pricing | None:
+        """None where it is not remembered what the server can do."""
+        if self._known is None and (known := Abilities.from_json(self._remembered.get(probe_key(self.config)))):
+            self._known = replace(self._unknown, abilities=known)
+        return self._known
+
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        """A server that was not probed yet is taken for one that enforces a schema, as most do."""
+        pricing = self._pricing
+        if pricing is None and questions:
+            yield self._probe_request()
+        if pricing is None:
+            pricing = replace(self._unknown, abilities=Abilities(format="json_schema"))
+        yield from pricing.requests(questions, self._pace)
+
+    def _probe_request(self) -> Request:
+        tariffs = self._unknown.tariffs.values()
+        most = max(bound(tariff, PROBE_TOKENS) for tariff in tariffs)
+        usual = max(settled(tariff, USUAL_TOKENS) for tariff in tariffs)
+        number = Probe(probe_key(self.config), uuid4().hex)
+        return Request(probe=number, bound=most, limit=MOST_REQUESTS * most, usual=usual)
+
+    def prepare(self, examples: Sequence[Example]) -> Unlike:  # noqa: ARG002
         """A free request, unless what the server can do is remembered: stored answers can be had without it."""
-        if not self.is_probed():
-            with closing(Background("openai-check")) as background:
-                background.start(self._greet()).result()
+        if self._pricing is None:
+            worker = self._opened()
+            worker.start(worker.client.greet()).result()
+        return Unlike()
 
-    async def _greet(self) -> None:
-        client = Client(self.config)
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        return _Dispatch(self, self._opened(), meter).replies(iter(requests))
+
+    async def ask(self, sending: Sending, request: Request, client: Client) -> None:
+        account = Account(self._server(client), sending, request)
+        with account_closed(account):
+            if request.probe is None:
+                await ask(account)
+            else:
+                await self._probe(account)
+
+    async def collect(self, sending: Sending, requests: Sequence[Request], client: Client) -> None:
+        server = self._server(client)
+        accounts = [Account(server, sending, request) for request in requests]
+        with account_closed(*accounts):
+            await collect(server, sending, accounts)
+
+    async def _probe(self, account: Account) -> None:
         try:
-            await client.greet()
-        finally:
-            await client.close()
+            found = await probe(account)
+        except Spent:
+            host = self.config.host
+            raise OracleUnavailable(f"{host} fails while it is asked what it can do: run again later") from None
+        self._remembered[probe_key(self.config)] = found.to_json()
+        self._known = replace(self._unknown, abilities=found)
 
-    def is_probed(self) -> bool:
-        return self._known_abilities() is not None
+    def _server(self, client: Client) -> Server:
+        pricing = self._pricing or self._unknown
+        return Server(
+            self.config, pricing.abilities, pricing, client, self._images, digest_of(self.identity.to_json())[:32]
+        )
 
-    @property
-    def identity(self) -> OracleIdentity:
-        return self._connected.identity
-
-    @property
-    def rows_save(self) -> bool:
-        return self._is_paid and self.config.grouping in ("auto", "example")
-
-    @property
-    def _is_paid(self) -> bool:
-        return bound(self._tariff, Tokens(MICRO, MICRO)) > 0
-
-    @property
-    def traffic(self) -> Traffic:
-        return self._session.client.traffic if self._session else Traffic()
-
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        bounds = self._connected.bounds
-        return [bounds.price(question) for question in questions]
-
-    def measured(self, examples: Iterable[Example]) -> Measured:
-        """By answers to prompts that showed pictures as these are shown: else their tokens say nothing."""
-        if self._store is None:
-            return NOTHING_MEASURED
-        pictures = {name: getattr(self.config, name) for name in ("image_size", "detail", "frames")}
-        pictures |= _sheets(self.config)
-        stored = self._store.costs.latest(f"openai:{self.config.model}", LABELS_VERSION, pictures)
-        return self._expected_bounds().measured(stored, examples)
-
-    def forecast(self, questions: Sequence[Question], measured: Measured = NOTHING_MEASURED) -> Forecast:
-        """Sends nothing: a server that was not probed yet is taken for one that enforces a schema, as most do."""
-        return self._expected_bounds().forecast(questions, measured, self.width)
-
-    def _expected_bounds(self) -> Bounds:
-        return Bounds.of(self.config, self._known_abilities() or Abilities(format="json_schema"))
-
-    def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
-        """To a slow server only those that are sent next: the others may get another size by then."""
-        session = self._connected
-        most, at_once = session.client.pace.most_labels, READY * session.client.pace.width
-        requests = session.bounds.requests(questions, more=more, most_labels=most)
-        return requests if most is None else requests[:at_once]
-
-    def scale_bounds(self, scale: float) -> None:
+    def _opened(self) -> _Worker:
         with self._lock:
-            session = self._connected
-            seen = max([session.bounds.scale, *(overcharge.scale for overcharge in session.overcharges)])
-            self._session = replace(session, bounds=replace(session.bounds, scale=max(seen, scale)), overcharges=[])
+            if self._closed:
+                raise OracleUnavailable(CLOSED)
+            if self._worker is None:
+                self._worker = _Worker(self._client)
+            return self._worker
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        return self._dispatch(untold, lambda _questions, _batch: None).run(iter(questions))
-
-    def ask_telling(
-        self, requests: Iterable[Sequence[Question]], leaving: Leaving, note: NoteBatch
-    ) -> Iterator[Answer]:
-        return self._dispatch(leaving, note).run_groups(iter(requests))
-
-    def _dispatch(self, leaving: Leaving, note: NoteBatch) -> Dispatch:
-        session, background = self._opened()
-        if self.config.provider_batch:
-            return BatchDispatch(session, background, self.width, leaving, note)
-        return Dispatch(session, background, self.width, leaving)
-
-    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
-        self._opened()[0].anew.update((question, since) for question in questions)
+    def _client(self) -> Client:
+        config = self.config
+        if self._rates is None:
+            return Client(config, self._pace)
+        rate = Rate(config.requests_per_minute, config.tokens_per_minute)
+        longest = max(config.longest_wait, LONGEST_DELAY)
+        name = f"openai:{config.model}@{config.host}"
+        return Client(config, self._pace, SharedLimit(self._rates, name, rate, self._notice, longest))
 
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""
         with self._lock:
-            if self._background is not None:
-                self._background.close()
-            if self._session is not None:
-                pace = self._session.client.pace
-                seen = replace(self._session.abilities, rate=round(pace.rate, 2), width=pace.width if pace.rate else 0)
-                if seen != self._session.abilities:
+            self._closed = True
+            if self._worker is not None:
+                self._worker.close()
+            if self._known is not None:
+                known, pace = self._known.abilities, self._pace
+                seen = replace(known, rate=round(pace.rate, 2), width=pace.width if pace.rate else 0)
+                if seen != known:
                     self._remembered[probe_key(self.config)] = seen.to_json()
 
     def __enter__(self) -> OpenAIOracle:
@@ -181,60 +192,17 @@ class OpenAIOracle:
     def __repr__(self) -> str:
         return f"openai:{self.config.model} at {self.config.host}"
 
-    @property
-    def _connected(self) -> Session:
-        if self._session is None:
-            raise OracleError(f"what {self!r} can do is not known yet: call connect() first")
-        return self._session
 
-    def _opened(self) -> tuple[Session, Background]:
-        with self._lock:
-            if self._background is None:
-                self._background = Background("openai")
-            if self._session is None:
-                self._session = self._background.start(self._open(self._background)).result()
-            return self._session, self._background
-
-    async def _open(self, background: Background) -> Session:
-        abilities, scale = self._known_abilities(), 1.0
-        speed = (abilities.rate, abilities.width) if abilities else (0.0, 0)
-        pace = Pace(self.config.concurrency, is_free=not self._is_paid, rate=speed[0], width=speed[1])
-        client = Client(self.config, self._store, pace)
-        background.at_close(client.close)
-        if abilities is None:
-            abilities, scale = await self._probe(client)
-            self._remembered[probe_key(self.config)] = abilities.to_json()
-        bounds = replace(Bounds.of(self.config, abilities), scale=scale)
-        images = ImageUrls(self.config.image_size, self.config.frames)
-        return Session(self.config, abilities, bounds, client, images, identity_of(bounds))
-
-    async def _probe(self, client: Client) -> tuple[Abilities, float]:
-        """And how many times their bounds the probes were charged."""
-        account = Account(Bounds.of(self.config, Abilities()), self.account, self._store, self._budget, self._job)
-        try:
-            return await probe(client, account, one_by_one=may_ask_one_by_one(self.config, self._tariff)), account.scale
-        except Fault as fault:
-            raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
-        finally:
-            await asyncio.to_thread(account.close)
-
-    def _known_abilities(self) -> Abilities | None:
-        known = self._remembered.get(probe_key(self.config))
-        return None if known is None else Abilities.from_json(known)
-
-
-def identity_of(bounds: Bounds) -> OracleIdentity:
-    config, abilities = bounds.config, bounds.abilities
+def identity_of(config: OpenAIConfig) -> OracleIdentity:
+    """Of what the user asks for, not of what a server is found to do."""
     asked = {
-        "format": abilities.format,
-        "labels": "decisions" if bounds.labels_by_decisions else "next word" if bounds.labels_one_by_one else "chat",
-        "missing": ",".join(abilities.missing),
+        "output": config.output,
         "temperature": config.temperature,
         "reasoning_effort": config.reasoning_effort,
         "image_size": config.image_size,
         "detail": config.detail,
         "frames": config.frames,
-        **_sheets(config),
+        **({"sheet": config.sheet} if config.draws_sheets else {}),
         **({} if config.label_reply == "each" else {"label_reply": config.label_reply}),
         **({} if config.yes_from == YES_FROM else {"yes_from": config.yes_from}),
         "grouping": config.grouping,
@@ -246,6 +214,129 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
     return OracleIdentity("openai", config.model, tuple(asked.items()), LABELS_VERSION)
 
 
-def _sheets(config: OpenAIConfig) -> dict[str, str]:
-    """Of an oracle's identity; nothing where questions never travel on sheets."""
-    return {"sheet": config.sheet} if config.draws_sheets else {}
+@contextmanager
+def account_closed(*accounts: Account) -> Iterator[None]:
+    """Around asking: what the budget, another claim, or a fault elsewhere has ended ends with what it has."""
+    try:
+        with suppress(BudgetExhausted, ClaimLost, Overcharged, Stopped):
+            yield
+    finally:
+        for account in accounts:
+            account.finish()
+
+
+class _Dispatch:
+    """One call of `send`. After a fault nothing more is pulled or leaves; what is in flight is waited for, then the
+    fault is raised. Requests are pulled in the caller's thread: their source may be bound to it."""
+
+    def __init__(self, oracle: OpenAIOracle, worker: _Worker, meter: Meter) -> None:
+        self._oracle, self._worker, self._config = oracle, worker, oracle.config
+        self._arrived: queue.SimpleQueue[Reply | Future[None]] = queue.SimpleQueue()
+        self._sending = Sending(meter, self._arrived.put)
+        self._running: set[Future[None]] = set()
+        self._labels: list[Request] = []  # for the next batch
+        self._exhausted = False
+        self._error: BaseException | None = None
+
+    def replies(self, source: Iterator[Request]) -> Iterator[Reply]:
+        try:
+            while True:
+                self._pull(source)
+                if not self._running:
+                    break
+                came = self._arrived.get()
+                if isinstance(came, Reply):
+                    yield came
+                else:
+                    self._end(came)
+        finally:
+            for future in self._running:
+                future.cancel()
+        if self._error is None and self._sending.overcharge is not None:
+            self._error = Overcharged(str(self._sending.overcharge))
+        if self._error is not None:
+            raise self._error
+
+    def _pull(self, source: Iterator[Request]) -> None:
+        while not self._exhausted and not self._is_over and len(self._running) < READY * self._oracle.traits.width:
+            try:
+                request = next(source)
+            except StopIteration:
+                self._exhausted = True
+            except Exception as error:  # raised once what was pulled has been answered
+                self._exhausted, self._error = True, error
+            else:
+                if self._config.provider_batch and request.probe is None and isinstance(request.questions[0], Label):
+                    self._labels.append(request)
+                    self._collect(self._config.batch_questions)
+                else:
+                    self._start(self._oracle.ask(self._sending, request, self._worker.client))
+        if self._exhausted and not self._is_over:
+            self._collect(1)
+
+    def _collect(self, fewest: int) -> None:
+        """Put so many labels into a batch."""
+        if sum(len(request.questions) for request in self._labels) >= fewest:
+            self._start(self._oracle.collect(self._sending, self._labels, self._worker.client))
+            self._labels = []
+
+    @property
+    def _is_over(self) -> bool:
+        return self._sending.is_over or self._sending.overcharge is not None
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        future = self._worker.start(work)
+        self._running.add(future)
+        future.add_done_callback(self._arrived.put)
+
+    def _end(self, ended: Future[None]) -> None:
+        self._running.discard(ended)
+        error = OracleUnavailable(CLOSED) if ended.cancelled() else ended.exception()
+        if error is not None:
+            self._sending.is_over |= not isinstance(error, AnswersPending)
+            if self._error is None or isinstance(self._error, AnswersPending):  # an outage is reported first
+                self._error = error
+
+
+class _Worker:
+    """An event loop in a thread of its own, with a client that asks there."""
+
+    def __init__(self, client: Callable[[], Client]) -> None:
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Client]] = Future()
+        thread = threading.Thread(target=asyncio.run, args=(_serve(client, started),), name="openai", daemon=True)
+        thread.start()
+        self._loop, stop, self.client = started.result()
+        # Runs at the latest when the interpreter exits: no thread, socket or warning is left behind.
+        self.close = weakref.finalize(self, _stop, self._loop, stop, thread)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # the loop has ended
+            work.close()
+            raise OracleUnavailable(CLOSED) from None
+
+
+async def _serve(
+    client: Callable[[], Client], started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Client]]
+) -> None:
+    stop = asyncio.Event()
+    try:
+        asking = client()
+    except BaseException as error:
+        started.set_exception(error)
+        return
+    started.set_result((asyncio.get_running_loop(), stop, asking))
+    await stop.wait()
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asking.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, thread: threading.Thread) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(stop.set)
+        if thread is not threading.current_thread():  # garbage may be collected in that very thread
+            thread.join(CLOSING_SECONDS)

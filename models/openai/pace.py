@@ -49,7 +49,7 @@ class Pace:
         self._timeouts = 0  # since the last reply
         self._since = 0  # replies in a row that came while all slots were taken
         self._in_flight = 0
-        self._freed = asyncio.Condition()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def rate(self) -> float:
@@ -111,12 +111,25 @@ class Pace:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Around a request: so many are in flight at a time."""
-        async with self._freed:
-            await self._freed.wait_for(lambda: self._in_flight < self.width)
-            self._in_flight += 1
+        try:
+            while self._in_flight >= self.width:
+                self._waiting.append(turn := asyncio.get_running_loop().create_future())
+                await turn
+        except BaseException:
+            self._wake()
+            raise
+        self._in_flight += 1
         try:
             yield
         finally:
-            async with self._freed:
-                self._in_flight -= 1
-                self._freed.notify_all()
+            self._in_flight -= 1
+            self._wake()
+
+    def _wake(self) -> None:
+        """As many as may go on now: each looks for itself."""
+        free = self.width - self._in_flight
+        while free > 0 and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1

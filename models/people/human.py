@@ -15,16 +15,22 @@ from twothirds.models.oracle import (
     Compare,
     Feature,
     Label,
+    Meter,
     Money,
     NamedFeature,
-    Oracle,
     OracleError,
     OracleIdentity,
     Question,
+    Reply,
+    Request,
+    Traits,
+    Unlike,
     Verdict,
     canonical_json,
     digest_of,
     examples_of,
+    in_requests,
+    replied,
 )
 from twothirds.models.prompting import Brief
 from twothirds.sources import Example, holds_secret, without_secrets
@@ -63,10 +69,11 @@ class HumanTerms:
 
 
 class HumanOracle:
-    """Never waits: yields what has been answered, then raises AnswersPending. Asking again continues."""
+    """Never waits: yields what has been answered, then raises AnswersPending. Sending again continues.
 
-    width = AT_ONCE
-    refusals_are_final = True  # a question that people have given up stays given up
+    Nothing leaves: what people are paid is owed when they answer, and what is pending is not."""
+
+    traits = Traits(profile="people", width=AT_ONCE, slow=True)
 
     def __init__(
         self,
@@ -86,24 +93,28 @@ class HumanOracle:
         self.identity = OracleIdentity(kind="human", model=self._name, parameters=self._brief.parameters)
         self._keys = QuestionKeys(self.identity)
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
         most = self._terms.price + round(self._terms.hourly * MOST_PAID_SECONDS / 3600)
-        return [most] * len(questions)
+        return in_requests(questions, most, 1)
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        listed = list(questions)
+    def prepare(self, examples: Sequence[Example]) -> Unlike:  # noqa: ARG002 (people are shown anything)
+        return Unlike()
+
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:  # noqa: ARG002 (nothing leaves)
+        request_of = {request: request.questions[0] for request in requests}
+        listed = list(request_of.values())
         digests = [_digest(self._name, question, brief=self._brief) for question in listed]
         standing = self._enqueued(listed, digests)
-        taken, answers = dict[str, Vote](), list[Answer]()
-        for question, digest in zip(listed, digests, strict=True):
+        taken, replies = dict[str, Vote](), list[Reply]()
+        for (request, question), digest in zip(request_of.items(), digests, strict=True):
             answer, vote = _answer(question, standing[digest])
             if answer is not None:
-                answers.append(answer)
+                replies.append(replied(request, [answer], prepaid=vote.cost if vote and vote.prepaid else 0))
             if vote is not None:
                 taken[self._keys.of(question)] = vote
         self._queue.questions.note_used(taken)
-        yield from answers
-        if len(answers) < len(listed):
+        yield from replies
+        if len(replies) < len(listed):
             raise self._pending(standing)
 
     def _enqueued(self, questions: Sequence[Question], digests: Sequence[str]) -> dict[str, Standing]:
@@ -227,31 +238,6 @@ def _of_vote(question: Question, vote: Vote) -> Answer:
         reason=given.get("reason", ""),
         quote=given.get("quote", ""),
         cost=vote.cost,
-        booked=vote.cost if vote.prepaid else 0,
         seconds=vote.seconds,
         raw=canonical_json(given),
     )
-
-
-class WaitingOracle:
-    """An oracle that waits for pending answers: `wait` is called with what is pending, and may raise."""
-
-    def __init__(self, oracle: Oracle, wait: Callable[[AnswersPending], None]) -> None:
-        self._oracle = oracle
-        self._wait = wait
-        self.identity = oracle.identity
-        self.width = oracle.width
-
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return self._oracle.estimate(questions)
-
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        missing = dict.fromkeys(questions)
-        while missing:
-            try:
-                for answer in self._oracle.ask(list(missing)):
-                    missing.pop(answer.question, None)
-                    yield answer
-                return
-            except AnswersPending as pending:
-                self._wait(pending)

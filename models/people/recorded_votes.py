@@ -16,17 +16,25 @@ from pathlib import Path
 
 from twothirds.discovery import Kind, possible_counts
 from twothirds.models.oracle import (
+    TOGETHER,
     Answer,
     Choose,
     Compare,
     Family,
     Feature,
+    Meter,
     Money,
     OracleError,
     OracleIdentity,
     Question,
+    Reply,
+    Request,
+    Traits,
+    Unlike,
     Usage,
     Verdict,
+    in_requests,
+    replied,
 )
 from twothirds.models.prompting import chosen_answer, named_by_words
 from twothirds.sources import Example
@@ -140,14 +148,15 @@ def _row(cells: Mapping[str, str]) -> RecordedComparison:
 COLUMNS = ("example", "feature", "worker", "label")
 VALUES = {"1": Verdict.YES, "yes": Verdict.YES, "true": Verdict.YES}
 VALUES |= {"0": Verdict.NO, "no": Verdict.NO, "false": Verdict.NO, "": Verdict.REFUSED}
-AT_ONCE = 4_096
+AT_ONCE = 128  # requests
 NO_VOTE = "not in the table of recorded votes"
 
 Ballots = dict[tuple[str, str], list[tuple[str, Verdict]]]  # of an example and a feature, in the order of the table
 
 
 class RecordedVotes:
-    width = AT_ONCE
+    traits = Traits(profile="free", width=AT_ONCE)
+    labeller = None  # its votes are in no store
 
     def __init__(
         self,
@@ -192,11 +201,20 @@ class RecordedVotes:
         except csv.Error as error:
             raise OracleError(f"recorded:{path} is no CSV table ({error}): correct it") from None
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return [self._price] * len(questions)
-
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        """Without books: the votes were paid for before they came into the table."""
         return map(self._answer, questions)
+
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        return in_requests(questions, self._price, 1 if self._price else TOGETHER)
+
+    def prepare(self, examples: Sequence[Example]) -> Unlike:  # noqa: ARG002 (asking tells which have votes)
+        return Unlike()
+
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        for request in requests:
+            meter.leaving(request, request.bound)
+            yield replied(request, [self._answer(question) for question in request.questions])
 
     def _answer(self, question: Question) -> Answer:
         if isinstance(question, Family):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -17,29 +18,39 @@ from numpy.typing import NDArray
 from twothirds.discovery import UNKNOWN, Comparison, Kind, Labels, same_name
 from twothirds.discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
 from twothirds.models.oracle import (
+    TOGETHER,
     Answer,
+    BudgetExhausted,
     Choose,
+    ClaimLost,
     Compare,
     ComputedVotes,
     Family,
     Feature,
     Label,
+    Meter,
     Money,
     NamedFeature,
     OracleError,
     OracleIdentity,
     Question,
+    Reply,
+    Request,
     Same,
+    Traits,
+    Unlike,
     Usage,
     Verdict,
     Why,
     digest_of,
     digest_of_content,
+    in_requests,
+    replied,
 )
 from twothirds.models.prompting import chosen_answer, family_answer
 from twothirds.sources import Example
 
-AT_ONCE = 512  # width of a crowd without latency
+AT_ONCE = 16  # requests of a crowd without latency
 ONE_REQUEST = Usage(requests=1)
 SEEN, QUOTED = "The crowd knows the truth of this example.", 60  # what it gives as a reason, and characters it quotes
 
@@ -70,6 +81,7 @@ class Behaviour:
 
 
 SHARES = ("flip", "wrong", "none", "refuse")
+CODES = {Verdict.YES: 1, Verdict.NO: 0}
 
 
 class SimulatedOracle:
@@ -88,7 +100,6 @@ class SimulatedOracle:
     ) -> None:
         """With `growing`, examples are known by their ids and more of them do not make it another crowd."""
         self.behaviour = behaviour or Behaviour()
-        self.width = self.behaviour.width if self.behaviour.latency else AT_ONCE
         self._reliable = not (self.behaviour.flip or self.behaviour.refuse)  # its labels leave nothing to chance
         self._truth = truth
         self._columns = list(columns)
@@ -108,34 +119,47 @@ class SimulatedOracle:
             ),
         )
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return [self.behaviour.price] * len(questions)
+    @property
+    def traits(self) -> Traits:
+        is_free = self.behaviour.is_free
+        width = self.behaviour.width if self.behaviour.latency else AT_ONCE
+        return Traits(profile="free", width=width, deterministic=is_free)
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        return in_requests(questions, self.behaviour.price, TOGETHER if self.behaviour.is_free else 1)
+
+    def prepare(self, examples: Sequence[Example]) -> Unlike:  # noqa: ARG002 (asking tells which are unknown)
+        return Unlike()
+
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
         if not self.behaviour.latency:
-            yield from map(self._answer, questions)
+            for request in requests:
+                meter.leaving(request, request.bound)
+                yield replied(request, [self._answer(question) for question in request.questions])
             return
-        waiting = iter(questions)
-        done: SimpleQueue[Future[Answer]] = SimpleQueue()
+        waiting = iter(requests)
+        done: SimpleQueue[Future[Reply]] = SimpleQueue()
         in_flight = 0
-        with ThreadPoolExecutor(self.width) as pool:
+        with ThreadPoolExecutor(self.behaviour.width) as pool:
             try:
                 while True:
-                    # Twice the width is in flight, so that a thread never waits for the next question to be pulled.
-                    for question in islice(waiting, 2 * self.width - in_flight):
-                        pool.submit(self._late_answer, question).add_done_callback(done.put)
+                    # Twice the width is in flight, so that a thread never waits for the next request to be pulled.
+                    for request in islice(waiting, 2 * self.behaviour.width - in_flight):
+                        pool.submit(self._late_reply, request, meter).add_done_callback(done.put)
                         in_flight += 1
                     if not in_flight:
                         return
                     answered = done.get()
                     in_flight -= 1
-                    yield answered.result()
+                    with suppress(BudgetExhausted, ClaimLost):
+                        yield answered.result()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _late_answer(self, question: Question) -> Answer:
+    def _late_reply(self, request: Request, meter: Meter) -> Reply:
+        meter.leaving(request, request.bound)
         time.sleep(self.behaviour.latency)
-        return self._answer(question)
+        return replied(request, [self._answer(question) for question in request.questions])
 
     def _answer(self, question: Question) -> Answer:
         if isinstance(question, Label | Why):
@@ -256,16 +280,10 @@ class SimulatedOracle:
     def _name(self, example: Example) -> str:
         return example.id if self._growing else example.digest
 
-
-CODES = {Verdict.YES: 1, Verdict.NO: 0}
-
-
-class FreeCrowd(SimulatedOracle):
-    """Of examples with the same content the first one is looked up in the truth: a content is asked about only once."""
-
-    def computed_votes(
+    def compute(
         self, features: Sequence[Feature], examples: Sequence[Example], voter: int, wanted: NDArray[np.bool_]
     ) -> ComputedVotes:
+        """Of examples with the same content the first one is looked up in the truth: a content is asked about once."""
         first: dict[str, Example] = {}
         looked_up = [first.setdefault(example.digest, example) for example in examples]
         if self._reliable:
@@ -284,6 +302,3 @@ class FreeCrowd(SimulatedOracle):
             rows = [self._row(example) for example in examples]
             labels[:, known] = self._truth[np.ix_(rows, [self._column_of[features[place].name] for place in known])]
         return labels
-
-    def why_not(self, feature: Feature) -> str:  # noqa: ARG002 (it gives no reasons)
-        return ""

@@ -18,7 +18,6 @@ from twothirds.models.prompting.replies import Reading, closed, found_in, is_ref
 from twothirds.models.prompting.sheets import on_sheets, sheet_url, tokens_of
 from twothirds.models.prompting.single_forms import NAMED_TOKENS, SINGLE_VERSION, SingleForm, single_form
 from twothirds.models.prompting.tokens import (
-    PromptCache,
     counts_tiles,
     most_picture_tokens,
     most_text_tokens,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Hashable, Iterable
 from functools import lru_cache
 
 # Tokens of the picture as a whole and of each 512-pixel tile, by how the model's name begins; longest name first.
@@ -26,7 +25,6 @@ LOW_SIDE = 512  # pixels to which a picture is scaled down with detail=low
 PATCH, MOST_PATCHES = 32, 1536
 TOKENS_PER_PATCH = max(PATCHED.values())
 WHOLE, TILE = 85, 170  # of a model that is not listed
-CACHED_FROM, CACHED_STEP = 1024, 128  # tokens: what a provider's cache of prompts holds
 
 _WORDS_AND_SPACE = str.maketrans("", "", string.ascii_letters + string.whitespace)
 _PIECES = re.compile(r" ?[^\W\d_]+| ?\d{1,3}|\s+| ?[^\s\w]+|_+")
@@ -96,21 +94,3 @@ def _of_piece(piece: str) -> int:
     if bare.isalpha():
         return 1 if len(bare) <= LONG_WORD else math.ceil(len(bare) / LETTERS_PER_TOKEN)
     return 1 if bare.isdigit() else math.ceil(len(bare) / SIGNS_PER_TOKEN)
-
-
-class PromptCache:
-    """What a provider's cache of prompts would have of each: the longest beginning that an earlier one had too."""
-
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
-
-    def cached(self, pieces: Iterable[tuple[Hashable, int]]) -> int:
-        """`pieces` of a prompt in their order, each with its tokens."""
-        beginning, total, known, follows = 0, 0, 0, True
-        for piece, tokens in pieces:
-            beginning = hash((beginning, piece))
-            total += tokens
-            follows = follows and beginning in self._seen
-            known = total if follows else known
-            self._seen.add(beginning)
-        return known // CACHED_STEP * CACHED_STEP if known >= CACHED_FROM else 0

@@ -9,13 +9,24 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from types import TracebackType
 
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
+from tests.support.asking import ask
 from twothirds.models.keys import QuestionKeys
-from twothirds.models.oracle import Answer, Money, OracleIdentity, Question
+from twothirds.models.oracle import (
+    Meter,
+    OracleIdentity,
+    Question,
+    Reply,
+    Request,
+    Traits,
+    Unlike,
+    in_requests,
+    replied,
+)
 from twothirds.models.people.simulated import SimulatedOracle
+from twothirds.sources import Example
 
 PRICE = 1_000
 WIDTH = 4
@@ -77,21 +88,23 @@ class PaidOracle:
         self._attempt = attempt
         self._hook = hook
         self.identity: OracleIdentity = replace(mind.identity, kind="provider")
-        self.width = WIDTH
+        self.traits = Traits(profile="free", width=WIDTH)
         self._keys = QuestionKeys(self.identity)
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return [PRICE] * len(questions)
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        return in_requests(questions, PRICE, 1)
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        waiting = iter(questions)
+    def prepare(self, examples: Sequence[Example]) -> Unlike:  # noqa: ARG002
+        return Unlike()
+
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
         with socket.create_connection(("127.0.0.1", self._port)) as line:
             replies = line.makefile("rb")
-            while group := list(islice(waiting, WIDTH)):
-                for question in group:
-                    self._call(line, replies, question)
-                    for answer in self._mind.ask([question]):
-                        yield replace(answer, cost=PRICE)
+            for request in requests:
+                meter.leaving(request, PRICE)
+                (question,) = request.questions
+                self._call(line, replies, question)
+                yield replied(request, [replace(answer, cost=PRICE) for answer in ask(self._mind, [question])])
 
     def _call(self, line: socket.socket, replies: Iterable[bytes], question: Question) -> None:
         self._hook(Moment("before", PAID_CALL))

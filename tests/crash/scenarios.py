@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -33,14 +33,15 @@ from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.oracles import build_oracle
 from twothirds.flows.reviewing.page import PageSettings, serve
 from twothirds.models.cached import CachedOracle
+from twothirds.models.crowd import Asks, Crowd, Members
 from twothirds.models.keys import QuestionKeys
 from twothirds.models.labelling import Elicited, LabelBatch, Votes, collect_answers, collect_votes
 from twothirds.models.ledger import RunLedger
-from twothirds.models.openai.client import Client, Reply
+from twothirds.models.openai.abilities import Remembered
+from twothirds.models.openai.client import Client, ServerReply
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import OpenAIOracle
-from twothirds.models.openai.probe import Remembered
-from twothirds.models.oracle import Answer, BudgetExhausted, Compare, Oracle, OracleUnavailable, Question
+from twothirds.models.oracle import Answer, BudgetExhausted, Compare, OracleUnavailable, Question
 from twothirds.models.people.simulated import SimulatedOracle
 from twothirds.models.prices import Price
 from twothirds.sources.dataset import Dataset, Truth
@@ -57,12 +58,11 @@ RESULTS = ("labels.csv", "labels.parquet", "features.csv", "answers.jsonl")
 class Acknowledged:
     """An oracle whose every answer is written down, outside the store, at the moment it is handed over."""
 
-    def __init__(self, oracle: Oracle, book: int, attempt: int) -> None:
+    def __init__(self, oracle: CachedOracle | Crowd, book: int, attempt: int) -> None:
         self._oracle = oracle
         self._book = book
         self._attempt = attempt
         self._keys = QuestionKeys(oracle.identity)
-        self.identity, self.width, self.estimate = oracle.identity, oracle.width, oracle.estimate
 
     def __getattr__(self, name: str) -> Any:
         """What is known already is looked up without asking."""
@@ -91,14 +91,16 @@ def discover(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     dataset = Dataset("made", "made", texts(EXAMPLES), (), Truth(columns, np.asarray(TRUTH)), "made")
     book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def compare(asked: Oracle, questions: list[Compare]) -> Elicited:
-        return collect_answers(Acknowledged(asked, book, job["attempt"]), questions)
+    def compare(asked: Asks, questions: list[Compare]) -> Elicited:
+        return collect_answers(Acknowledged(cast("Crowd", asked), book, job["attempt"]), questions)
 
-    def label(asked: Oracle, batch: LabelBatch) -> Votes:
-        return collect_votes(Acknowledged(asked, book, job["attempt"]), batch)
+    def label(asked: Asks, batch: LabelBatch) -> Votes:
+        return collect_votes(Acknowledged(cast("Crowd", asked), book, job["attempt"]), batch)
 
     with Store.open(job["store"], patience=job.get("patience", 20.0)) as store:
-        prepared = Prepared(settings, dataset, oracle, store, folder / "run", profile=Profile(queries=QUERIES))
+        prepared = Prepared(
+            settings, dataset, Members.alone(oracle), store, folder / "run", profile=Profile(queries=QUERIES)
+        )
         prepared.folder.mkdir(exist_ok=True)
         outcome = run_discovery(prepared, run_id=f"attempt {job['attempt']}", compare=compare, label=label)
     return {"queries": outcome.progress.queries, "features": len(outcome.progress.findings)}
@@ -138,10 +140,9 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     run_id = f"attempt {job['attempt']}"
     with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
         store.runs.begin(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
-        oracle.connect()
         paid = CachedOracle(oracle, RunLedger(store, run_id, "batch", budget=job.get("budget")))
         asked = labels(WORDS, word_texts(12))
-        bound = sum(oracle.estimate(asked))
+        bound = sum(request.limit for request in oracle.plan(asked))
         answers = list(Acknowledged(paid, book, job["attempt"]).ask(asked))
     return _labels_written(folder, answers) | {"bound": bound}
 
@@ -156,9 +157,9 @@ def _labels_written(folder: Path, answers: list[Answer]) -> dict[str, Any]:
 def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     """Find out what a server can do, then ask it for two labels; every request is a paid call."""
     folder = Path(job["folder"])
-    reply, post = Client.send, AsyncOpenAI.post
+    reply, post = Client.post, AsyncOpenAI.post
 
-    async def watched(*about: Any) -> Reply:
+    async def watched(*about: Any) -> ServerReply:
         hook(Moment("before", PAID_CALL))
         came = await reply(*about)
         hook(Moment("after", PAID_CALL))
@@ -169,11 +170,10 @@ def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         hook(Moment("during", PAID_CALL))  # the server has charged for it, and nobody has looked at its reply
         return response
 
-    Client.send, AsyncOpenAI.post = watched, posted  # type: ignore[method-assign, assignment]
+    Client.post, AsyncOpenAI.post = watched, posted  # type: ignore[method-assign, assignment]
     config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.01)
     run_id, memory = f"attempt {job['attempt']}", Remembered(folder / "servers.json")
-    with Store.open(job["store"]) as store, OpenAIOracle(config, memory, store) as oracle:
-        oracle.connect()
+    with Store.open(job["store"]) as store, OpenAIOracle(config, memory) as oracle:
         store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
         recorded = CachedOracle(oracle, RunLedger(store, run_id, "scope"))
         return _labels_written(folder, list(recorded.ask(labels(WORDS[:1], word_texts(2)))))
@@ -193,11 +193,10 @@ def hostile(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     memory = Remembered(folder / "servers.json")
     with (
         Store.open(job["store"]) as store,
-        OpenAIOracle(hostile_config(job), memory, store, job["budget"], purpose="run") as oracle,
+        OpenAIOracle(hostile_config(job), memory) as oracle,
     ):
         answers: list[Answer] = []
         try:
-            oracle.connect()
             store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
             recorded = CachedOracle(oracle, RunLedger(store, run_id, "scope", job["budget"]))
             answers.extend(recorded.ask(dict.fromkeys(asked)))

@@ -18,6 +18,7 @@ from tests.crash.driver import ForkServer, Trial, VoteCounts
 from tests.crash.fork_server import LONGEST_SECONDS
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
+from tests.support.asking import ask
 from tests.support.fake_openai import BatchManners, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.growing_worlds import World
@@ -149,7 +150,7 @@ def test_the_page_killed_at_random_moments_keeps_every_vote_that_it_took(
         process = folder / "process"
         labels = [Label(Feature(f"feature {n}"), example) for n in range(20 * moments) for example in texts(30)]
         with pytest.raises(AnswersPending):
-            list(HumanOracle(store.queue).ask(labels))
+            list(ask(HumanOracle(store.queue), labels))
         person = Reviewer(store, port)
         while kills < moments:
             person.has_voted.clear()

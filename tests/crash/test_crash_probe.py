@@ -1,4 +1,4 @@
-"""Asking a server what it can do is a paid call before there is a run: killed anywhere around it, all is booked."""
+"""Asking a server what it can do is a request of the run like others: killed anywhere around it, all is booked."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tests.crash.scenarios import TOKEN_PRICE
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.stored_answers import every_request
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.probe_account import account_of
 from twothirds.store import PROBE, Store
 from twothirds.store.schema import CLOSED
 
@@ -60,16 +58,13 @@ class Introductions:
         """Every charge of the server's is in the books of the run, and it is asked no more often than it was killed."""
         with Store.open(trial.store) as store:
             assert store.check.problems() == []
-            account = account_of(OpenAIConfig("gpt-4o-mini", server.base_url, price=TOKEN_PRICE))
-            assert store.runs.spent(account) == (0, 0), "the run has taken it over"
             spent, reserved = store.runs.spent("scope")
             rows = every_request(store)
         paid = sum(row.cost for row in rows)
-        heard = [row for row in rows if row.answered and row.kind == PROBE]
         unheard = [row for row in rows if row.in_doubt and row.kind == PROBE]
         probes = [charge for charge in server.book if charge.probe]
-        assert len(heard) <= len(probes) <= len(heard) + len(unheard), "a charge is not booked"
-        assert paid <= server.spent(TOKEN_PRICE) <= spent
+        assert paid <= server.spent(TOKEN_PRICE)
+        assert server.spent(TOKEN_PRICE) <= spent, "a charge is not booked"
         assert reserved == 0
         assert not [row for row in rows if row.state != CLOSED], "a claim outlived the run"
         assert len(probes) <= PROBES * (1 + trial.kills)

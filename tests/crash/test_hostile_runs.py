@@ -15,13 +15,12 @@ import pytest
 from tests.crash.conftest import Places
 from tests.crash.driver import ForkServer, Trial
 from tests.crash.provider import Provider
-from tests.crash.scenarios import TOKEN_PRICE, hostile_config
+from tests.crash.scenarios import TOKEN_PRICE
 from tests.support.fake_openai import IN_DOUBT, SPOILERS, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
 from tests.support.fake_openai.faults import USAGES
 from tests.support.fake_openai.server import Charge
 from tests.support.slow import slow
-from twothirds.models.openai.probe_account import account_of
 from twothirds.models.prices import read_usage, settled
 from twothirds.store import Store
 
@@ -57,7 +56,6 @@ def one_run(forks: ForkServer, provider: Provider, places: Places, seed: int) ->
     with FakeOpenAI(FakeModel(WORDS), able) as server, places() as (store, folder):
         job = {"base_url": server.base_url, "config": config, "seed": seed}
         trial = Trial(forks, provider, store, folder, scenario="hostile", more=job)
-        account = account_of(hostile_config(job), "run")
         server.misbehave(dice.uniform(0.0, 0.6), sorted(kinds), seed)
         above, unseen = 0, 0  # what in flight was charged above bounds: within the books, and at a kill
         for attempt in range(dice.randint(1, 4)):
@@ -73,7 +71,7 @@ def one_run(forks: ForkServer, provider: Provider, places: Places, seed: int) ->
             unseen += 0 if has_ended else in_flight
             with Store.open(store) as opened:
                 assert opened.check.problems() == []
-                booked = sum(sum(opened.runs.spent(scope)) for scope in ("scope", account))
+                booked = sum(opened.runs.spent("scope"))
             charged = server.billed(TOKEN_PRICE)
             assert charged <= booked + unseen, (seed, attempt)
             assert booked <= most + above, (seed, attempt)

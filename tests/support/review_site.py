@@ -23,6 +23,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from tests.support.asking import ask
 from twothirds.flows.reviewing.connections import bounded_protocol
 from twothirds.flows.reviewing.page import PageSettings, invite, make_app
 from twothirds.models.oracle import AnswersPending, Question
@@ -64,7 +65,7 @@ class Site:
     def ask(self, questions: Sequence[Question], queue: str = "") -> None:
         """Put questions to people: nobody has answered yet."""
         with pytest.raises(AnswersPending):
-            list(HumanOracle(self.store.queue, queue).ask(questions))
+            list(ask(HumanOracle(self.store.queue, queue), questions))
 
 
 HTMX = {"hx-request": "true"}  # of what the script of a page sends: it gets a part of a page

@@ -14,7 +14,7 @@ from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import Profile
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.models import Answer, Elicited, LabelBatch, Oracle, Votes, collect_answers, collect_votes
+from twothirds.models import Answer, Asks, Elicited, LabelBatch, Votes, collect_answers, collect_votes
 from twothirds.reports.curation.events import append_events
 from twothirds.reports.finished_run import Run
 
@@ -51,7 +51,7 @@ def discovered(
         prepared = replace(prepared, profile=replace(profile, queries=prepared.profile.queries))
     rest = {one.id for one in prepared.remaining}
 
-    def compare(oracle: Oracle, questions: list[Any]) -> Elicited:
+    def compare(oracle: Asks, questions: list[Any]) -> Elicited:
         nonlocal asked
         asked += 1
         if seen is not None:
@@ -59,7 +59,7 @@ def discovered(
         (at or {}).get(asked, lambda: None)()
         return collect_answers(oracle, questions)
 
-    def label(oracle: Oracle, batch: LabelBatch) -> Votes:
+    def label(oracle: Asks, batch: LabelBatch) -> Votes:
         heard = batch.on_answer
 
         def on_answer(answer: Answer) -> None:

@@ -19,7 +19,7 @@ from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.serving.app import studio_link
-from twothirds.models import Elicited, Oracle, collect_answers
+from twothirds.models import Asks, Elicited, collect_answers
 from twothirds.reports.curation.corrections import read_corrections
 from twothirds.reports.finished_run import Run
 
@@ -131,7 +131,7 @@ def test_features_are_renamed_merged_and_brought_back(site: StudioSite, run: Run
 def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, chromium: Browser) -> None:
     folder, go_on, held, asked = tmp_path / "runs" / "watched", threading.Event(), threading.Event(), [0]
 
-    def compare(oracle: Oracle, questions: list[Any]) -> Elicited:
+    def compare(oracle: Asks, questions: list[Any]) -> Elicited:
         asked[0] += 1
         if asked[0] == 6:
             held.set()

@@ -33,7 +33,7 @@ from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.serving.app import StudioSettings, make_studio, studio_link
 from twothirds.flows.serving.steer import ENTERED
-from twothirds.models import Compare, Elicited, Oracle, collect_answers
+from twothirds.models import Asks, Compare, Elicited, collect_answers
 from twothirds.models.prices import parse_price
 from twothirds.reports.finished_run import Run
 from twothirds.sources.load import load_dataset
@@ -112,7 +112,7 @@ class Discoveries:
         chosen = json.loads(Path(words[words.index("--config") + 1]).read_text())["settings"]
         prepared, log = prepare(DiscoverSettings.model_validate(chosen)), os.dup(stdout.fileno())
 
-        def compare(oracle: Oracle, questions: list[Any]) -> Elicited:
+        def compare(oracle: Asks, questions: list[Any]) -> Elicited:
             if isinstance(questions[0], Compare):
                 assert self.gate.acquire(timeout=120)
             return collect_answers(oracle, questions)

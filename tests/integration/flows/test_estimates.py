@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.estimates import ALLOWED, Case, cases, outcome_of
-from tests.support.fake_openai import CHAT, FakeOpenAI, LifelikeServer
+from tests.support.fake_openai import CHAT, FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
 from tests.support.fake_openai.tokens import picture_tokens as published_tokens
 from twothirds.flows.cli.app import main
@@ -15,9 +15,7 @@ from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.estimate import LIKELY, WORST, LabelPlan, made_up_features
-from twothirds.models.oracle import Feature, Label, Measured
-from twothirds.models.prices import parse_price
-from twothirds.models.prompting import PromptCache, picture_tokens, text_tokens
+from twothirds.models.prompting import picture_tokens, text_tokens
 from twothirds.sources import load_dataset
 
 PRICE = "0.15,0.60"
@@ -76,29 +74,6 @@ def test_a_crowd_with_a_server_that_was_never_probed_is_forecast_without_a_reque
         assert expected.likely > 50_000
 
 
-def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
-    from twothirds.flows.discover.run import run_discovery
-
-    with LifelikeServer(load_dataset("datasets/zoo"), price=parse_price(PRICE)) as server:
-        settings = settings_for(server, tmp_path, dataset="datasets/zoo", elicit_on=20, queries=8)
-        first = forecast_discovery(prepare(settings))
-        assert first.measured == 0
-        run_discovery(prepare(settings), run_id="run")
-        again = forecast_discovery(prepare(settings.model_copy(update={"seed": 1})))
-        assert again.measured > 100
-        prepared = prepare(settings)
-        measured: Measured = prepared.oracle.measured(prepared.dataset.examples)  # type: ignore[attr-defined]
-        assert measured.input_ratio == pytest.approx(1.0, abs=0.15)
-        assert measured.label_output
-        doubled = Measured(10, 2.0, 500.0, 50.0)
-        labels = [Label(Feature(f"feature {number}"), prepared.compared[0]) for number in range(5)]
-        usual, dear = (prepared.oracle.forecast(labels, given) for given in (measured, doubled))  # type: ignore[attr-defined]
-        assert dear.cost > 1.8 * usual.cost
-        half = forecast_discovery(prepare(settings.model_copy(update={"queries": 16})))
-        assert half.stored > 0
-        assert half.left < half.likely
-
-
 def test_a_run_that_came_to_its_end_has_nothing_left_to_ask(server: FakeOpenAI, tmp_path: Path) -> None:
     from twothirds.flows.discover.run import run_discovery
 
@@ -123,21 +98,6 @@ def test_a_run_that_its_budget_ended_goes_on(server: FakeOpenAI, tmp_path: Path)
     assert not forecast_discovery(prepare(settings)).ended
 
 
-def test_answers_about_pictures_of_another_detail_say_nothing_of_their_price(tmp_path: Path) -> None:
-    from twothirds.flows.discover.run import run_discovery
-
-    with LifelikeServer(load_dataset("datasets/faces"), price=parse_price(PRICE)) as server:
-        settings = settings_for(server, tmp_path, dataset="datasets/faces", elicit_on=12, label_rest=False, queries=4)
-        low = settings.model_copy(update={"oracle": f"{settings.oracle}&detail=low"})
-        before = [forecast_discovery(prepare(one)).likely for one in (settings, low)]
-        run_discovery(prepare(settings), run_id="run")
-        more = settings.model_copy(update={"queries": 5})
-        usual, less = (forecast_discovery(prepare(chosen)) for chosen in (more, low))
-    assert usual.measured > 0
-    assert less.measured == 0
-    assert less.likely == before[1] < before[0] / 2
-
-
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o", "gpt-4.1-mini", "o1", "openai/gpt-4o-mini", "other"])
 @pytest.mark.parametrize("size", [(96, 96), (512, 300), (512, 512), (1024, 700), (3000, 2000)])
 @pytest.mark.parametrize("detail", ["auto", "low"])
@@ -145,13 +105,9 @@ def test_pictures_take_what_is_published(model: str, size: tuple[int, int], deta
     assert picture_tokens(model, *size, detail) == published_tokens(model.rpartition("/")[2], *size, detail)
 
 
-def test_texts_take_a_token_for_about_four_letters_and_a_cache_holds_what_begins_alike() -> None:
+def test_texts_take_a_token_for_about_four_letters() -> None:
     text = (load_dataset("datasets/zoo").examples[0].text or "") * 4
     assert 3.5 < len(text) / text_tokens(text) < 5.5
-    cache = PromptCache()
-    assert cache.cached([("instructions", 900), ("features", 700), ("one", 50)]) == 0
-    assert cache.cached([("instructions", 900), ("features", 700), ("other", 50)]) == 1536
-    assert cache.cached([("other", 900), ("features", 700)]) == 0
 
 
 def discover(server: FakeOpenAI, folder: Path, *more: str) -> int:

@@ -73,6 +73,6 @@ def test_an_estimate_on_postgresql_leaves_out_what_is_kept(postgres: PostgresSer
     cut_short = settings.model_copy(update={"queries": 2})
     outcome = run_discovery(prepare(cut_short), run_id="run")
     after = forecast_discovery(prepare(settings))
-    assert after.stored == outcome.recorded.ledger.paid_calls
+    assert after.stored == outcome.crowd.ledger.paid_calls
     assert after.left < before.left
-    assert (after.spent, after.likely) == (outcome.recorded.ledger.cost, before.likely)
+    assert (after.spent, after.likely) == (outcome.crowd.ledger.cost, before.likely)

@@ -81,4 +81,4 @@ def test_a_discovery_that_predicts_costs_no_more_than_was_estimated(
     assert expected.likely < as_asked.likely <= expected.at_most == as_asked.at_most
     assert expected.most_questions == as_asked.most_questions
     outcome = run_discovery(prepared(world, agree=0.9), run_id="run")
-    assert 0 < outcome.recorded.ledger.cost <= expected.at_most
+    assert 0 < outcome.crowd.ledger.cost <= expected.at_most

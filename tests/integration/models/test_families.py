@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
+from tests.support.asking import Scripted, ask, crowd_in, planned
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import text_example
 from tests.support.made import texts
@@ -16,12 +17,13 @@ from tests.support.review_site import Site
 from tests.support.tiny_models import save_tiny_llava
 from twothirds.models.cached import CachedOracle
 from twothirds.models.contrastive.oracle import ContrastiveOracle
+from twothirds.models.crowd import Asks, Crowd, Members
 from twothirds.models.ledger import RunLedger
 from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import OpenAIOracle
-from twothirds.models.oracle import SEVERAL, Answer, Choose, Family, Feature, Question, Verdict, connect, examples_of
-from twothirds.models.people import MixedCrowd, Mixture, RecordedVotes
+from twothirds.models.oracle import SEVERAL, Answer, Choose, Family, Feature, Oracle, Question, Verdict, examples_of
+from twothirds.models.people import RecordedVotes
 from twothirds.models.people.simulated import Behaviour, SimulatedOracle
 from twothirds.models.prices import Price
 from twothirds.sources.load import load_dataset
@@ -33,8 +35,9 @@ COLOUR = Feature("hair colour", "The colour of the hair.")
 LEVELS = {"decisions": Abilities(decisions=True), "schema": Abilities(), "text": Abilities(formats=(), chatty=True)}
 
 
-def answered(oracle: object, questions: list[Question]) -> list[Answer]:
-    answers = {answer.question: answer for answer in oracle.ask(questions)}  # type: ignore[attr-defined]
+def answered(oracle: Asks | Oracle, questions: list[Question]) -> list[Answer]:
+    said = oracle.ask(questions) if isinstance(oracle, CachedOracle | Crowd) else ask(oracle, questions)  # type: ignore[arg-type]
+    answers = {answer.question: answer for answer in said}
     return [answers[question] for question in questions]
 
 
@@ -48,17 +51,16 @@ def test_a_server_is_asked_once_for_the_price_that_is_booked(store: Store, level
     with FakeOpenAI(FakeModel(["cat", "dog"]), LEVELS[level]) as server:
         config = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("key"), price=PRICE)
         with OpenAIOracle(config) as oracle:
-            connect(oracle)
             store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
-            asking, most = CachedOracle(oracle, RunLedger(store, "run", "scope")), oracle.estimate(asked)
+            asking = CachedOracle(oracle, RunLedger(store, "run", "scope"))
             first, again = answered(asking, asked), answered(asking, asked)
-            forecast = oracle.forecast(asked)
+            requests = planned(oracle, asked)
         assert (first[0].verdict, first[0].shown) == (Verdict.FEATURE, (0, 1, 2))
         assert [one.shown for one in first[1:]] == [(0,), (0,), (), (), (), ()]
         assert [one.note for one in first[3:]] == [SEVERAL, SEVERAL, "", ""]
-        assert all(0 < one.cost <= bound for one, bound in zip(first, most, strict=True))
+        assert all(one.cost > 0 for one in first)
         assert sum(one.cost for one in first) == server.spent_on_questions(PRICE)
-        assert 0 < forecast.cost < forecast.most
+        assert all(0 < request.usual < request.bound <= request.limit for request in requests)
     assert again == first
     assert all(one.cached for one in again)
 
@@ -124,28 +126,11 @@ def test_a_local_model_is_asked_in_words(tmp_path: Path) -> None:
 SHOWN = text_example("a man with red hair")
 
 
-def test_in_a_mixed_crowd_one_names_and_the_other_chooses() -> None:
-    class Asked:
-        width = 1
-
-        def __init__(self, price: int) -> None:
-            self.questions: list[Question] = []
-            self.price = price
-            self.identity = SimulatedOracle(texts(2), np.zeros((2, 1), np.int8), ["a"]).identity
-
-        def estimate(self, questions: list[Question]) -> list[int]:
-            return [self.price] * len(questions)
-
-        def ask(self, questions: list[Question]) -> list[Answer]:
-            self.questions += questions
-            return [Answer(question, Verdict.NONE, "one") for question in questions]
-
-    elicits, labels = Asked(1), Asked(2)
-    crowd = MixedCrowd(elicits, labels, None, Mixture())  # type: ignore[arg-type]
+def test_in_a_mixed_crowd_one_names_and_the_other_chooses(store: Store) -> None:
+    names, labels = Scripted("names"), Scripted("labels")
     family, choice = Family(HAIR), Choose(COLOUR, HAIR, SHOWN)
-    answered(crowd, [choice, family])
-    assert (elicits.questions, labels.questions) == ([family], [choice])
-    assert crowd.estimate([choice, family]) == [2, 1]
+    answered(crowd_in(store, Members(names, labels)), [choice, family])
+    assert (names.questions, labels.questions) == ([family], [choice])
     assert examples_of(choice) == (SHOWN,)
 
 

@@ -13,23 +13,28 @@ from typing import Any
 
 import pytest
 
+from tests.support.asking import CheckedMeter
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.stored_answers import every_request
-from twothirds.models.cached import CachedOracle, PaidBatch
+from twothirds.models.cached import CachedOracle, Sending
 from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import (
-    Answer,
     AnswersPending,
     BudgetExhausted,
     Feature,
     Label,
+    Meter,
     Money,
     OracleUnavailable,
     Question,
+    Reply,
+    Request,
     Verdict,
+    in_requests,
 )
 from twothirds.models.people.simulated import SimulatedOracle
-from twothirds.store import Reply, Store
+from twothirds.store import Reply as StoredReply
+from twothirds.store import Store
 from twothirds.store.requests import Requests
 from twothirds.store.schema import SENT
 
@@ -94,8 +99,8 @@ def test_a_budget_is_never_exceeded_at_32_calls_at_once_and_can_be_raised(store:
 class Cautious(SimulatedOracle):
     """Its upper bound is three times what it costs in the end."""
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return [3 * PRICE] * len(questions)
+    def plan(self, questions: Sequence[Question]) -> Iterator[Request]:
+        return in_requests(questions, 3 * PRICE, 1)
 
 
 def test_what_was_reserved_but_not_spent_buys_more_answers(store: Store) -> None:
@@ -112,11 +117,12 @@ def test_what_was_reserved_but_not_spent_buys_more_answers(store: Store) -> None
 class Failing(SimulatedOracle):
     """Goes away after ten answers."""
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        for count, answer in enumerate(super().ask(questions)):
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        for count, reply in enumerate(super().send(requests, meter)):
             if count == 10:
+                yield Reply(reply.request)
                 raise OracleUnavailable("gone")
-            yield answer
+            yield reply
 
 
 def test_what_came_before_a_failure_is_kept(store: Store) -> None:
@@ -135,8 +141,8 @@ def test_what_came_before_a_failure_is_kept(store: Store) -> None:
 class Slow(SimulatedOracle):
     """Takes all questions and answers the first ten; the rest comes another day."""
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        yield from list(super().ask(questions))[:10]
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:  # noqa: ARG002 (nothing leaves)
+        yield from list(super().send(requests, CheckedMeter()))[:10]
         raise AnswersPending("40 answers are yet to come: run the same command again")
 
 
@@ -179,7 +185,12 @@ class Interruption:
 
     def __call__(self, frame: FrameType, *_: object) -> None:
         code = frame.f_code
-        if code.co_filename == PaidBatch.run.__code__.co_filename and code.co_name in ("run", "_collect", "_commit"):
+        if code.co_filename == Sending.run.__code__.co_filename and code.co_name in (
+            "run",
+            "_run",
+            "_collect",
+            "_commit",
+        ):
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
@@ -211,7 +222,7 @@ def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
 ) -> None:
     width, keep, in_doubt = 4, Requests.record, []
 
-    def slowly(kept: Requests, run_id: str, replies: Sequence[Reply]) -> dict[str, dict[str, Any]]:
+    def slowly(kept: Requests, run_id: str, replies: Sequence[StoredReply]) -> dict[str, dict[str, Any]]:
         time.sleep(0.05)
         sent = [one for one in every_request(store) if one.state == SENT]
         in_doubt.append(sum(one.questions - one.answered for one in sent))

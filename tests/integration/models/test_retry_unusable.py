@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.conftest import Clock
+from tests.support.asking import CheckedMeter, Scripted, planned
 from tests.support.fake_openai import LABELS, FakeOpenAI
 from tests.support.fake_openai.examples import labels as word_labels
 from tests.support.fake_openai.examples import texts as word_texts
@@ -23,7 +24,6 @@ from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger
 from twothirds.models.openai import OpenAIConfig, OpenAIOracle
 from twothirds.models.oracle import Answer, BudgetExhausted, Feature, Label, Money, Question, Verdict
-from twothirds.models.people import HumanOracle, MixedCrowd, Mixture, RecordedCrowd, recorded_by
 from twothirds.models.people.simulated import SimulatedOracle
 from twothirds.store import Store, back_up, restore
 
@@ -38,11 +38,12 @@ class Moody(SimulatedOracle):
     mood: Verdict | None = Verdict.UNREADABLE
     asked = 0
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        for answer in super().ask(questions):
-            self.asked += 1
-            spoiled = self.mood is not None and int(answer.question.content["example"][:4], 16) % 3 == 0
-            yield Answer(answer.question, self.mood, "moody", cost=PRICE, raw="<html>") if spoiled else answer  # type: ignore[arg-type]
+    def _answer(self, question: Question) -> Answer:
+        self.asked += 1
+        spoiled = self.mood is not None and int(question.content["example"][:4], 16) % 3 == 0
+        if spoiled and self.mood is not None:
+            return Answer(question, self.mood, "moody", cost=PRICE, raw="<html>")
+        return super()._answer(question)
 
 
 @pytest.fixture
@@ -187,20 +188,16 @@ def test_replaced_answers_are_in_backups(store: Store, clock: Clock, moody: Mood
         assert check(other).problems == []
 
 
-def test_in_a_mixed_crowd_only_the_model_is_asked_again(store: Store, clock: Clock, moody: Moody) -> None:
-    """What people have given up stays given up."""
-    ask(store, moody, retry=False)
+def test_what_people_have_given_up_stays_given_up(store: Store, clock: Clock) -> None:
+    class Unwilling(Scripted):
+        def answer(self, question: Question) -> Answer:
+            return Answer(question, Verdict.REFUSED, "nobody")
+
+    people = Unwilling("people", profile="people")
+    ask(store, people, retry=False)
     clock.now += 10
-    run_id, since = begun(store, on_request=True)
-    moody.mood = None
-    ledger = RunLedger(store, run_id, SCOPE, retry_unusable=since)
-    recorded = recorded_by(MixedCrowd(moody, moody, HumanOracle(store.queue), Mixture()), ledger)
-    assert isinstance(recorded, RecordedCrowd)
-    assert isinstance(recorded.labels, CachedOracle)
-    assert isinstance(recorded.people, CachedOracle)
-    assert (recorded.labels.retries, recorded.people.retries) == (True, False)
-    answers = list(recorded_by(MixedCrowd(moody, moody, None, Mixture()), ledger).ask(QUESTIONS))
-    assert {answer.verdict for answer in answers} <= {Verdict.YES, Verdict.NO}
+    assert ask(store, people).paid_calls == 0
+    assert len(people.questions) == 30
 
 
 def test_an_answer_of_an_earlier_batch_is_not_collected_once_more(server: FakeOpenAI) -> None:
@@ -209,12 +206,17 @@ def test_an_answer_of_an_earlier_batch_is_not_collected_once_more(server: FakeOp
     config = OpenAIConfig("gpt-4o-mini", server.base_url, provider_batch=True, batch_poll=0.01, labels_per_request=1)
     server.batches.manners.spoiled, server.batches.manners.spoilers = 1.0, ("refusal",)
     with OpenAIOracle(config) as oracle:
-        assert {answer.verdict for answer in oracle.ask(questions)} == {Verdict.REFUSED}
+        list(oracle.send(planned(oracle, questions), CheckedMeter()))  # the probe
+
+        def verdicts_of(since: float = 0.0) -> set[Verdict]:
+            requests = [replace(request, since=since) for request in planned(oracle, questions)]
+            replies = list(oracle.send(requests, CheckedMeter()))
+            return {answer.verdict for reply in replies for answer in reply.answers.values()}
+
+        assert verdicts_of() == {Verdict.REFUSED}
         server.batches.manners.spoiled = 0.0
-        assert {answer.verdict for answer in oracle.ask(questions)} == {Verdict.REFUSED}  # collected, not sent
-        oracle.ask_anew(questions, since=time.time() + 120)
-        assert {answer.verdict for answer in oracle.ask(questions)} <= {Verdict.YES, Verdict.NO}
-        oracle.ask_anew(questions, since=time.time())  # as a run does that goes on
-        list(oracle.ask(questions))
+        assert verdicts_of() == {Verdict.REFUSED}  # collected, not sent
+        assert verdicts_of(since=time.time() + 120) <= {Verdict.YES, Verdict.NO}
+        verdicts_of(since=time.time())  # as a run does that goes on
     assert len(server.batches.made) == 2
     assert server.count(LABELS) == 0

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
+from tests.support.asking import Asked
 from tests.support.made import crowd_of, random_truth, texts
 from twothirds.discovery import Labels
 from twothirds.models import (
@@ -49,7 +50,7 @@ def votes_of(crowd: SimulatedOracle, votes: int) -> tuple[list[Question], list[L
     """The questions that are asked where nothing is kept, and the labels that come of it."""
     asked: list[Question] = []
     batch = LabelBatch(EXAMPLES, FEATURES, votes, on_answer=lambda answer: asked.append(answer.question))
-    return asked, list(collect_votes(crowd, batch).labels)
+    return asked, list(collect_votes(Asked(crowd), batch).labels)
 
 
 def counted(recorded: CachedOracle, examples: Sequence[Example], features: Sequence[Feature], votes: int = 1) -> Votes:

@@ -98,7 +98,7 @@ def test_what_is_waited_for_is_said_once(store_url: str, monkeypatch: pytest.Mon
             "until they come or its claims expire, at most 15 minutes after it died"
         ]
         said.clear()
-        limit = SharedLimit(store, NAME, Rate())
+        limit = SharedLimit(store.rates, NAME, Rate(), store.notice)
         asyncio.run(limit.pause(30))
         asyncio.run(limit.pause(30))
         assert said == [f"{NAME} asked for a pause: waiting 30 s"]

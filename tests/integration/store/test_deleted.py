@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.filled_stores import SCOPE, TRUTH, labels
-from tests.support.made import crowd_of
+from tests.support.made import texts
 from tests.support.store_steps import begin, claim, pay
 from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger
-from twothirds.models.oracle import Answer, Question
+from twothirds.models.oracle import Meter, Reply, Request
+from twothirds.models.people.simulated import Behaviour, SimulatedOracle
 from twothirds.store import Store, StoreUnavailable, back_up, restore
 from twothirds.store.engine import journal_mode, sqlite_library
 
@@ -72,31 +73,36 @@ def test_a_new_connection_creates_no_file_in_its_place(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-class Vanishing:
+class Vanishing(SimulatedOracle):
     """A crowd that counts what it is asked, and deletes the store after a while."""
 
-    def __init__(self, path: Path, after: int) -> None:
-        self._crowd = crowd_of(TRUTH, price=1, width=8)
-        self.identity, self.width, self.estimate = self._crowd.identity, self._crowd.width, self._crowd.estimate
-        self._path, self._after, self.asked = path, after, 0
+    path: Path
+    after, asked = 0, 0
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        def counted() -> Iterator[Question]:
-            for question in questions:
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        def counted() -> Iterator[Request]:
+            for request in requests:
                 self.asked += 1
-                if self.asked == self._after:
-                    delete(self._path)
-                yield question
+                if self.asked == self.after:
+                    delete(self.path)
+                yield request
 
-        yield from self._crowd.ask(counted())
+        yield from super().send(counted(), meter)
+
+
+def vanishing(path: Path, after: int) -> Vanishing:
+    columns = [f"feature {name}" for name in "abcdef"]
+    made = Vanishing(texts(len(TRUTH)), TRUTH, columns, behaviour=Behaviour(price=1))
+    made.path, made.after = path, after
+    return made
 
 
 def test_a_run_stops_with_the_number_of_answers_that_are_lost_and_sends_nothing_more(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with Store.open(str(path)) as store:
         store.runs.begin("r", SCOPE, name="t", flow="test", dataset="d", oracle="o", settings={})
-        oracle = Vanishing(path, after=40)
+        oracle = vanishing(path, after=40)
         with pytest.raises(StoreUnavailable, match="nothing more is sent"):
             list(CachedOracle(oracle, RunLedger(store, "r", SCOPE)).ask(labels(400)))
-        assert oracle.asked <= 40 + 3 * oracle.width
+        assert oracle.asked <= 40 + 3 * oracle.traits.width
     assert not path.exists()

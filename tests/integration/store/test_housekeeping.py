@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +18,9 @@ from tests.support.made import texts
 from tests.support.store_steps import begin
 from twothirds.flows.cli.app import main
 from twothirds.flows.cli.store_check import check
-from twothirds.models import Answer, CachedOracle, Feature, Label, Oracle, Question, RunLedger
+from twothirds.models import CachedOracle, Feature, Label, Oracle, Question, RunLedger
 from twothirds.models.keys import QuestionKeys
+from twothirds.models.oracle import Meter, Reply, Request
 from twothirds.store import Store
 
 DAY = 86_400
@@ -35,14 +36,13 @@ class Wordy:
     """An oracle whose replies are long."""
 
     def __init__(self, inner: Oracle) -> None:
-        self._inner = inner
-        self.identity, self.width = inner.identity, inner.width
+        self._inner, self.identity, self.traits = inner, inner.identity, inner.traits
+        self.plan, self.prepare = inner.plan, inner.prepare
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        return (replace(answer, raw=reply_to(answer.question)) for answer in self._inner.ask(questions))
-
-    def estimate(self, questions: Sequence[Question]) -> list[int]:
-        return self._inner.estimate(questions)
+    def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+        for reply in self._inner.send(requests, meter):
+            long = {at: replace(answer, raw=reply_to(answer.question)) for at, answer in reply.answers.items()}
+            yield replace(reply, answers=long)
 
 
 def wordy(store: Store, first: int, last: int) -> None:

@@ -21,7 +21,7 @@ from tests.support.steered_runs import Killed, discovered, kill, settings
 from tests.support.studio_site import StudioSite
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
-from twothirds.models import Elicited, Oracle, collect_answers
+from twothirds.models import Asks, Elicited, collect_answers
 from twothirds.reports.finished_run import Run
 from twothirds.reports.run import LiveRun
 from twothirds.studio.catalog import key_of
@@ -86,7 +86,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
     folder, go_on, held = world.folder.parent / "runs" / "one", threading.Event(), threading.Event()
     asked = 0
 
-    def compare(oracle: Oracle, questions: list[Any]) -> Elicited:
+    def compare(oracle: Asks, questions: list[Any]) -> Elicited:
         nonlocal asked
         asked += 1
         if asked == 3:
@@ -126,7 +126,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
 def test_a_stream_ends_seconds_after_its_reader_was_revoked(world: World, studio: StudioSite) -> None:
     go_on, held = threading.Event(), threading.Event()
 
-    def compare(oracle: Oracle, questions: list[Any]) -> Elicited:
+    def compare(oracle: Asks, questions: list[Any]) -> Elicited:
         held.set()
         assert go_on.wait(60)
         return collect_answers(oracle, questions)

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.integration.studio.review.test_load import ask, assert_exact, crowd_of, percentile
+from tests.integration.studio.review.test_load import assert_exact, crowd_of, enqueue, percentile
 from tests.support.review_site import HTMX, Visitor, free_port, start_page
 from tests.support.slow import slow
 from tests.support.studio_site import faces_run
@@ -114,7 +114,7 @@ def studio_at_work(
     """Two editors and so many reviewers at once; how long 99 of 100 requests of reviewers and of editors took."""
     run, port = faces_run(folder / "runs" / "faces", NAMES), free_port()
     with Store.open(url) as store:
-        ask(store, questions)
+        enqueue(store, questions)
         page = start_page(url, port, command=("studio", str(folder / "runs")))
         settings = StudioSettings((str(folder / "runs"),), PageSettings(port=port))
         editors = [

@@ -12,7 +12,7 @@ from tests.support.fake_openai import Abilities, FakeOpenAI
 from twothirds.flows.oracles import build_oracle
 from twothirds.flows.settings import Environment
 from twothirds.models.openai import OpenAIOracle
-from twothirds.models.oracle import OracleUnavailable, connect
+from twothirds.models.oracle import OracleUnavailable
 from twothirds.sources import Dataset, DatasetError, load_dataset
 
 KEY = "sk-marked-secret"
@@ -73,10 +73,10 @@ def test_a_server_that_wants_the_key_is_one_line_that_says_how_to_give_it(
         text = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0,0"
         loaded, host = load_dataset(str(dataset)), server.base_url.split("/")[2]
         with pytest.raises(OracleUnavailable, match=f"sent none.*add {host} there") as caught:
-            connect(build_oracle(text, loaded, 0, Environment.read()))
+            build_oracle(text, loaded, 0, Environment.read()).prepare(loaded.examples)
         assert "\n" not in str(caught.value)
         monkeypatch.setenv("TWOTHIRDS_KEY_HOSTS", f"other.example,{host}")
-        connect(build_oracle(text, loaded, 0, Environment.read()))
+        build_oracle(text, loaded, 0, Environment.read()).prepare(loaded.examples)
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "TWOTHIRDS_STORE", "PREFECT_API_AUTH_STRING", "AWS_SESSION_TOKEN"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.asking import ask
 from twothirds.models.contrastive.oracle import ContrastiveOracle
 from twothirds.models.local import LocalVlmConfig, LocalVlmOracle, ModelFiles, pretrained
 from twothirds.models.oracle import Feature, Label, OracleUnavailable
@@ -52,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def asks_vlm(folder: Path) -> None:
-    list(LocalVlmOracle(LocalVlmConfig(model=str(folder))).ask([Label(Feature("hat", "A hat."), TEXT)]))
+    list(ask(LocalVlmOracle(LocalVlmConfig(model=str(folder))), [Label(Feature("hat", "A hat."), TEXT)]))
 
 
 def asks_contrastive(folder: Path) -> None:

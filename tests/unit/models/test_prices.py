@@ -1,4 +1,4 @@
-"""Money is exact: a charge is usage × price, a bound is never below it, and a split loses nothing."""
+"""Money is exact: a charge is usage × price, a bound is never below it, and a price is never guessed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twothirds.models.openai.session import Bill, charge
-from twothirds.models.oracle import Feature, Label, OracleError, Verdict
+from twothirds.models.oracle import OracleError
 from twothirds.models.prices import (
     Price,
     Tokens,
@@ -21,11 +20,9 @@ from twothirds.models.prices import (
     read_prices,
     read_usage,
     settled,
-    shares,
     tariff_of,
 )
 from twothirds.models.prompting import most_picture_tokens, most_text_tokens
-from twothirds.sources.dataset import Example
 
 CHEAP = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"), Decimal("0.20"))
 COUNTS = st.integers(0, 2_000_000)
@@ -47,38 +44,6 @@ def test_no_charge_exceeds_the_bound(given_tokens: int, written: int, cached: in
     cached = min(cached, given_tokens)
     tokens = Tokens(given_tokens, written, cached, min(stored, given_tokens - cached))
     assert settled(CHEAP, tokens) <= bound(CHEAP, Tokens(given_tokens, written))
-
-
-@given(st.integers(0, 10**9), st.lists(st.integers(0, 10**6), min_size=1, max_size=50))
-def test_shares_add_up_to_the_last_unit_and_keep_the_proportion(total: int, weights: list[int]) -> None:
-    parts = shares(total, weights)
-    assert sum(parts) == total
-    whole = sum(weights)
-    if whole:
-        assert all(abs(part - total * weight / whole) < 1.001 for part, weight in zip(parts, weights, strict=True))
-
-
-@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50), st.data())
-def test_no_share_exceeds_its_weight_while_the_total_does_not(weights: list[int], data: st.DataObject) -> None:
-    total = data.draw(st.integers(0, sum(weights)))
-    assert all(part <= weight for part, weight in zip(shares(total, weights), weights, strict=True))
-
-
-def bills(*weights: int) -> list[Bill]:
-    label = Label(Feature("hat"), Example("a", "a", text="a"))
-    return [Bill(label, weight) for weight in weights]
-
-
-def test_a_request_is_booked_on_its_questions_without_loss() -> None:
-    group = bills(10, 10, 30)
-    charge(group, Tokens(101, 53, 7, 0, 11), 1_003)
-    answers = [bill.answer(Verdict.YES, "m") for bill in group]
-    assert sum(answer.cost for answer in answers) == 1_003
-    assert sum(answer.usage.input_tokens for answer in answers) == 101
-    assert sum(answer.usage.output_tokens for answer in answers) == 53
-    assert sum(answer.usage.cached_tokens for answer in answers) == 7
-    assert sum(answer.usage.reasoning_tokens for answer in answers) == 11
-    assert sum(answer.usage.requests for answer in answers) == 1
 
 
 def test_listed_prices_are_found_by_address_and_by_name() -> None:

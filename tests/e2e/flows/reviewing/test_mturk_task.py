@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.support.asking import ask
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_site import Site, running_site
@@ -75,7 +76,7 @@ def published(site: Site) -> str:
     """The address of a task with six labels."""
     labels = [Label(Feature("glasses"), example) for example in load_dataset("datasets/faces").examples[:6]]
     with pytest.raises(AnswersPending) as pending:
-        list(HumanOracle(site.store.queue).ask(labels))
+        list(ask(HumanOracle(site.store.queue), labels))
     terms = {"people": 1, "market": "sandbox", "bound": 0}
     site.store.queue.mturk.plan([Hit("token", "", pending.value.items, terms, "run")])
     return f"{site.address}/task/{Signer(site.store.queue.people.secret(SECRET)).sign('token', TASK)}"

@@ -12,6 +12,7 @@ from PIL import Image
 from playwright.sync_api import Browser, expect
 
 from tests.integration.conftest import Clock
+from tests.support.asking import ask
 from tests.support.axe import MISSING, SCRIPT, serious_violations, violations
 from tests.support.chromium import keep, opened
 from tests.support.made import texts
@@ -89,7 +90,7 @@ def test_the_overview_tells_the_careful_from_the_careless(tmp_path: Path, chromi
         for name in ("smile", "facial hair", "glasses"):
             questions = [Label(Feature(name), example, voter) for example in faces.examples[:48] for voter in range(3)]
             with pytest.raises(AnswersPending):
-                list(HumanOracle(queue, "faces").ask(questions))
+                list(ask(HumanOracle(queue, "faces"), questions))
             while queue.records.waiting():
                 for person, pace in people:
                     shown = queue.leases.next_page(person.id, LeaseTerms(checks=0.2, repeats=0.1))

@@ -11,6 +11,7 @@ from benchmarks.faces_model import train as training
 from benchmarks.faces_model.draw import DRAWN_SIZE, png, seen_pixels
 from benchmarks.faces_model.face import training_faces
 from benchmarks.faces_model.train import Course, Phrasing, build_tokenizer, roughened, train
+from tests.support.asking import ask
 from twothirds.models.contrastive.embeddings import Embedder
 from twothirds.models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from twothirds.models.contrastive.vocabulary import read
@@ -35,7 +36,7 @@ def test_what_it_saves_is_a_model_that_answers(trained: Path, tmp_path: Path) ->
     picture.write_bytes(png(training_faces(1)[0], DRAWN_SIZE))
     example = picture_at(picture)
     questions = [Label(Feature("beard"), example), Label(Feature("moped"), example)]
-    verdicts = {answer.question: answer.verdict for answer in ContrastiveOracle(trained).ask(questions)}
+    verdicts = {answer.question: answer.verdict for answer in ask(ContrastiveOracle(trained), questions)}
     assert verdicts[questions[0]] in (Verdict.YES, Verdict.NO)
     assert verdicts[questions[1]] is Verdict.REFUSED
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.support.fake_openai import FakeOpenAI
 from twothirds.flows.compare.flow import run_comparison
-from twothirds.models.oracle import MICRO, AnswersPending, Feature, connect
+from twothirds.models.oracle import MICRO, AnswersPending, Feature
 from twothirds.reports.compare.comparison import OracleComparison
 from twothirds.reports.compare.exports import comparison_json, write_comparison
 from twothirds.store import Store
@@ -162,7 +162,6 @@ def test_an_oracle_that_is_lost_before_its_first_vote_is_a_column_of_nothing(
 ) -> None:
     model = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&attempts=1"
     ready = prepared(tmp_path, str(world / "world.csv"), model, PEOPLE, features=str(world / "features.csv"))
-    connect(ready.built[0])
     server.answers_left = 0
     found = run_comparison(ready, run_id="run")
     lost, people = found.study.raters

@@ -76,17 +76,17 @@ def test_the_decisions_endpoint_is_told_too(dataset: Path) -> None:
 def test_runs_that_differ_in_it_share_no_answer_and_one_without_it_pays_for_nothing_again(dataset: Path) -> None:
     with FakeOpenAI(FakeModel(WORDS)) as server:
         first = discovered(server, dataset)
-        assert first.recorded.ledger.paid_calls
+        assert first.crowd.ledger.paid_calls
         other = discovered(server, dataset, about=ABOUT)
-        assert other.recorded.ledger.cached_calls == 0
+        assert other.crowd.ledger.cached_calls == 0
         third = discovered(server, dataset, about=ABOUT, avoid="numbers")
-        assert third.recorded.ledger.cached_calls == 0
+        assert third.crowd.ledger.cached_calls == 0
         for settings in ({}, {"about": ABOUT}):
             again = discovered(server, dataset, **settings)
-            assert again.recorded.ledger.paid_calls == 0
-    identity = first.recorded.identity.to_json()["parameters"]
+            assert again.crowd.ledger.paid_calls == 0
+    identity = first.crowd.identity.to_json()["parameters"]
     assert "about" not in identity
-    assert other.recorded.identity.to_json()["parameters"] == identity | {"about": ABOUT}
+    assert other.crowd.identity.to_json()["parameters"] == identity | {"about": ABOUT}
 
 
 def test_it_can_stand_in_a_file_and_goes_with_the_run_to_its_enrichment(dataset: Path, tmp_path: Path) -> None:

@@ -13,9 +13,7 @@ from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.models.oracle import Connects, OracleError
 from twothirds.models.prices import parse_price
-from twothirds.tasks.ask import probe
 
 PRICE = "0.15,0.60"
 
@@ -42,48 +40,17 @@ def test_preparing_and_estimating_send_nothing(server: FakeOpenAI, tmp_path: Pat
     assert forecast_discovery(prepared).stored == 0
     assert server.requests == []
     assert prepared.kind == "openai"
-    with pytest.raises(OracleError, match=r"call connect\(\) first"):
-        prepared.folder.exists()
+    assert prepared.folder == Path("runs") / f"{prepared.dataset.name}-openai-{prepared.scope[:8]}-queries-2"
 
 
-def test_a_run_connects_names_its_folder_and_pays_for_the_probe(server: FakeOpenAI, tmp_path: Path) -> None:
+def test_a_run_pays_for_its_probe(server: FakeOpenAI, tmp_path: Path) -> None:
     settings = settings_for(server, tmp_path)
     prepared = prepare(settings)
     outcome = run_discovery(prepared, run_id="run")
     assert prepared.folder == Path("runs") / f"{prepared.dataset.name}-openai-{prepared.scope[:8]}-queries-2"
     assert (prepared.folder / "run.json").exists()
     spent = server.spent(parse_price(PRICE))
-    assert outcome.recorded.ledger.cost == spent
+    assert outcome.crowd.ledger.cost == spent
     assert prepared.store.runs.spent(prepared.scope) == (spent, 0)
     assert forecast_discovery(prepare(settings)).stored > 0
     assert server.spent(parse_price(PRICE)) == spent
-
-
-def test_the_task_connects_an_oracle_with_a_server_and_leaves_others_alone(server: FakeOpenAI, tmp_path: Path) -> None:
-    oracle = prepare(settings_for(server, tmp_path)).oracle
-    assert isinstance(oracle, Connects)
-    probe.fn(oracle)
-    assert str(oracle.identity) == "openai:gpt-4o-mini"
-    crowd = settings_for(server, tmp_path, labeller="human")
-    mixed = prepare(crowd).oracle
-    assert isinstance(mixed, Connects)
-    probe.fn(mixed)
-    assert str(mixed.identity).startswith("mixed:openai:gpt-4o-mini")
-    alone = prepare(crowd.model_copy(update={"oracle": "human", "labeller": None})).oracle
-    assert not isinstance(alone, Connects)
-
-
-def test_abilities_that_are_known_from_before_are_not_called_an_answer(
-    server: FakeOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("twothirds.tasks.ask.log", said.append)
-    for _ in range(2):
-        oracle = prepare(settings_for(server, tmp_path)).oracle
-        assert isinstance(oracle, Connects)
-        probe.fn(oracle)
-        said.append(f"{len(server.requests)} requests")
-    first, sent, second, sent_again = said
-    assert first.endswith(" answers")
-    assert second.endswith(": what its server can do is known from before")
-    assert sent == sent_again, "nothing says whether it answers now"

@@ -19,7 +19,7 @@ from twothirds.flows.discover.flow import discover
 from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.models import Elicited, Oracle, collect_answers
+from twothirds.models import Asks, Elicited, collect_answers
 from twothirds.reports import Run
 from twothirds.reports.compare import write_comparison
 from twothirds.reports.run import RunError
@@ -191,7 +191,7 @@ def test_a_second_discovery_in_the_folder_is_refused_while_the_first_runs(world:
     second = prepared(world)
     refusals = []
 
-    def meanwhile(oracle: Oracle, questions: list[Any]) -> Elicited:
+    def meanwhile(oracle: Asks, questions: list[Any]) -> Elicited:
         with pytest.raises(
             RunError, match=r"another discovery is writing .*run \(process \d+ on .*\): wait for it"
         ) as one:

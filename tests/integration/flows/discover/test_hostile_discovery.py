@@ -78,7 +78,7 @@ def test_with_three_replies_in_ten_bad_the_labels_are_those_of_a_good_server(
     assert int(unknown.to_numpy().sum()) <= (0.02 * right.size if way == "batch" else 0)
     assert bad.progress.g_curve == good.progress.g_curve or unknown.any(axis=None)
     assert json.loads((tmp_path / "bad" / "run.json").read_text())["stopped_because"] == str(good.progress.stopped)
-    assert bad.recorded.ledger.cost == server.spent(parse_price(PRICE))
+    assert bad.crowd.ledger.cost == server.spent(parse_price(PRICE))
 
 
 @pytest.mark.parametrize("way", ["chat", *slow("decisions", "batch")])
@@ -90,4 +90,4 @@ def test_usage_that_cannot_be_believed_changes_no_label_and_is_booked_above_what
     spoil(server, list(USAGES), seed=0)
     bad = discovered(server, dataset, tmp_path / "bad", way)
     assert (tmp_path / "bad" / "labels.csv").read_bytes() == (tmp_path / "good" / "labels.csv").read_bytes()
-    assert bad.recorded.ledger.cost > server.spent(parse_price(PRICE))
+    assert bad.crowd.ledger.cost > server.spent(parse_price(PRICE))

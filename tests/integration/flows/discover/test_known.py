@@ -150,15 +150,15 @@ def test_the_estimate_prices_labels_that_are_asked_and_no_others(dataset: Path) 
 def test_an_interrupted_run_goes_on_and_a_repeated_one_pays_nothing(dataset: Path, tmp_path: Path) -> None:
     zoo = settings(ZOO, "simulated?price=0.01", tmp_path, known="milk", budget="0.5")
     poor = discovered(zoo)
-    assert (poor.progress.stopped, poor.progress.queries, poor.recorded.ledger.paid_calls) == ("budget", 0, 50)
-    assert discovered(zoo.model_copy(update={"budget": Decimal(50)})).recorded.ledger.cached_calls == 50
+    assert (poor.progress.stopped, poor.progress.queries, poor.crowd.ledger.paid_calls) == ("budget", 0, 50)
+    assert discovered(zoo.model_copy(update={"budget": Decimal(50)})).crowd.ledger.cached_calls == 50
     with FakeOpenAI(FakeModel(WORDS)) as server:
         terms = by_server(server, dataset, known="owl: It mentions an owl.; cat: It mentions a cat.")
         whole, again = discovered(terms), discovered(terms)
-        assert again.recorded.ledger.paid_calls == 0
+        assert again.crowd.ledger.paid_calls == 0
         assert again.features() == whole.features()
-        assert discovered(by_server(server, dataset)).recorded.ledger.paid_calls > 0
-        assert discovered(by_server(server, dataset)).recorded.ledger.paid_calls == 0
+        assert discovered(by_server(server, dataset)).crowd.ledger.paid_calls > 0
+        assert discovered(by_server(server, dataset)).crowd.ledger.paid_calls == 0
 
 
 def test_they_are_curated_exported_and_enriched_like_others(dataset: Path, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_names_that_are_not_wanted_do_not_come_up(dataset: Path) -> None:
         shown = [text for text in map(json.dumps, server.bodies(CHAT)) if EXCLUDED in text]
         assert shown
         again = discovered(by_server(server, dataset, queries=6, strategy="adaptive-triple"))
-        assert again.recorded.ledger.paid_calls == 0  # without it nothing is asked that was answered
+        assert again.crowd.ledger.paid_calls == 0  # without it nothing is asked that was answered
     compared = {answer.question.content["exclude"] == ["a cat", "owl"] for _, answer in without.progress.asked}
     assert compared == {True}
     labels = [
@@ -305,6 +305,6 @@ def test_they_can_stand_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("hat\n  red   scarf; hat\n")
     given = settings(ZOO, "simulated", tmp_path, exclude=str(tmp_path / "names.txt"))
     assert given.excluded == ("hat", "red scarf")
-    assert given.scope(load_dataset(ZOO), prepare(given).oracle) != settings(ZOO, "simulated", tmp_path).scope(
-        load_dataset(ZOO), prepare(given).oracle
-    )
+    assert given.scope(load_dataset(ZOO), prepare(given).members.identity) != settings(
+        ZOO, "simulated", tmp_path
+    ).scope(load_dataset(ZOO), prepare(given).members.identity)

@@ -61,8 +61,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def asked(server: FakeOpenAI, store: Store, memory: dict[str, Any]) -> Answer:
-    with OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), memory, store) as oracle:
-        oracle.connect()
+    with OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), memory) as oracle:
         [answer] = CachedOracle(oracle, RunLedger(store, "run", "scope")).ask([QUESTION])
     return answer
 

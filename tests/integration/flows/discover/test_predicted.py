@@ -70,10 +70,10 @@ def test_the_rest_is_predicted_where_certified_and_marked(world: TellingWorld) -
         assert (labels[feature] == true[feature])[~here].all()
         assert (labels[feature] == true[feature])[here].mean() >= 0.9
     assert not set(marked["id"]) & set(run.summary.dataset.compared_ids or [])
-    paid = outcome.recorded.ledger.paid_calls
+    paid = outcome.crowd.ledger.paid_calls
     assert paid < 0.8 * len(outcome.progress.findings) * ROWS
     again = found(world, replace=True)
-    assert (again.recorded.ledger.paid_calls, again.recorded.ledger.cost) == (0, 0)
+    assert (again.crowd.ledger.paid_calls, again.crowd.ledger.cost) == (0, 0)
     assert again.predicted is not None
     assert again.predicted.summary == outcome.predicted.summary
 
@@ -115,8 +115,8 @@ def test_a_cheaper_oracle_labels_first_and_is_booked_to_the_run(tmp_path: Path) 
     first = features * ROWS * 0.00001
     run = Run(world.folder / "run").summary
     assert outcome.cheap is not None
-    assert outcome.cheap.ledger is outcome.recorded.ledger
-    assert run.cost_usd == pytest.approx(outcome.recorded.ledger.cost / 1e6)
+    assert outcome.cheap.ledger is outcome.crowd.ledger
+    assert run.cost_usd == pytest.approx(outcome.crowd.ledger.cost / 1e6)
     assert run.cost_usd > first
     assert run.cost_usd == pytest.approx(run.total_usd)
     assert 0 < run.cost_usd <= expected.at_most / 1e6

@@ -23,7 +23,7 @@ from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import WORKING_SET, DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.models.oracle import MICRO
+from twothirds.models.oracle import MICRO, Traits
 from twothirds.models.prices import parse_price
 from twothirds.store import Store
 
@@ -82,7 +82,7 @@ def test_a_working_set_is_compared_and_all_are_labelled_in_whole_rows(server: Fa
     asked = labels_asked(server)
     assert {features for _, features in asked} == {len(WORDS)}
     assert sum(examples for examples, _ in asked) == EXAMPLES, "each is sent once"
-    assert booked(dataset) == outcome.recorded.ledger.cost == server.spent(parse_price(PRICE))
+    assert booked(dataset) == outcome.crowd.ledger.cost == server.spent(parse_price(PRICE))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,8 @@ def test_all_are_compared_where_rows_save_nothing_or_it_was_said(
 
 def test_above_five_thousand_the_others_are_labelled_on_request_only() -> None:
     def planned(n: int, **changes: Any) -> tuple[int | None, bool]:
-        settings = DiscoverSettings(dataset="d", oracle="openai:m", **changes).resolved(n, rows_save=True)
+        labels = Traits("paid", shares_rows=True)
+        settings = DiscoverSettings(dataset="d", oracle="openai:m", **changes).resolved(n, labels)
         return settings.elicit_on, settings.label_rest
 
     assert planned(WORKING_SET) == (None, False)
@@ -140,7 +141,7 @@ def test_a_run_goes_on_as_it_began(server: FakeOpenAI, dataset: Path) -> None:
     first = discovered(server, dataset)
     again = resumed(dataset.parent / "run" / "run.json")
     assert (again.settings, again.profile) == (first.settings, first.profile)
-    assert again.recorded.ledger.cost == 0 < first.recorded.ledger.cost
+    assert again.crowd.ledger.cost == 0 < first.crowd.ledger.cost
 
 
 SLOW = pytest.mark.slow
@@ -192,10 +193,10 @@ def test_a_budget_that_ends_among_the_others_leaves_what_was_labelled_and_is_tak
 ) -> None:
     small = oracle(server, "&labels_per_request=5&concurrency=1")  # one row of five features at a time
     compared = discovered(server, dataset, oracle=small, elicit_on=WORKING_SET)
-    budget = Decimal(compared.recorded.ledger.cost + 900) / 1_000_000
+    budget = Decimal(compared.crowd.ledger.cost + 900) / 1_000_000
     short = discovered(server, dataset, oracle=small, budget=budget)
     assert short.progress.stopped is StopReason.BUDGET
-    assert short.recorded.ledger.cost <= 900
+    assert short.crowd.ledger.cost <= 900
     rows = [short.dataset.examples[row].id for row in short.rows]
     partial = labels_of(dataset)
     assert partial.loc[rows].notna().all(axis=None)
@@ -246,7 +247,7 @@ def test_a_mixed_crowd_labels_the_others_in_rows_too(server: FakeOpenAI, dataset
 def test_the_cost_of_questions_and_labels_is_all_that_was_paid(server: FakeOpenAI, dataset: Path) -> None:
     outcome = discovered(server, dataset)
     summary = outcome.summary()
-    assert sum(summary.booked_usd.values()) == pytest.approx(outcome.recorded.ledger.cost / MICRO)
+    assert sum(summary.booked_usd.values()) == pytest.approx(outcome.crowd.ledger.cost / MICRO)
     comparisons = sum(answer.cost for _, answer in outcome.progress.asked)
     checks = sum(answer.cost for finding in outcome.progress.findings for answer in finding.checks)
     assert summary.booked_usd["questions"] == pytest.approx((comparisons + checks) / MICRO)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.fake_openai import Failings, LifelikeServer
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
@@ -110,14 +111,14 @@ def test_strategies_of_the_paper_and_people_are_not_asked_unless_wanted(tmp_path
         ("auto", "simulated"): False,
     }
     for (strategy, oracle), expected in asks.items():
-        assert settings(tmp_path, strategy=strategy, oracle=oracle).resolved(101).ask_same is expected
-    assert settings(tmp_path, oracle="human", ask_same=True).resolved(101).ask_same is True
-    assert settings(tmp_path, oracle=openai, provider_batch=True).resolved(101).ask_same is False
+        assert prepare(settings(tmp_path, strategy=strategy, oracle=oracle)).settings.ask_same is expected
+    assert prepare(settings(tmp_path, oracle="human", ask_same=True)).settings.ask_same is True
+    assert prepare(settings(tmp_path, oracle=openai, provider_batch=True)).settings.ask_same is False
 
 
 def test_pairs_for_people_wait_in_the_queue_among_labels(store: Store) -> None:
     pair = Same.of(Feature("hat"), Feature("cap", "worn on the head"))
     with pytest.raises(AnswersPending):
-        list(HumanOracle(store.queue).ask([pair]))
+        list(ask(HumanOracle(store.queue), [pair]))
     [shown] = store.queue.questions.examples([pair.example.digest]).values()
     assert shown["text"] == "Feature 1: cap (worn on the head)\nFeature 2: hat"

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.support.asking import ask
 from twothirds.flows.enrich.batches import Resources
 from twothirds.flows.enrich.flow import enrich_with, run_enrichment
 from twothirds.flows.enrich.settings import EnrichSettings
@@ -60,7 +61,7 @@ def test_labels_are_those_that_asking_gives_and_the_store_has_a_number_only(
     for name in NAMES:
         said = np.zeros(len(examples))
         for voter in range(votes):
-            answers = oracle.ask([Label(Feature(name), example, voter) for example in examples])
+            answers = ask(oracle, [Label(Feature(name), example, voter) for example in examples])
             said += [1 if answer.verdict is Verdict.YES else -1 for answer in answers]
         assert labels(faces)[name].loc[[one.id for one in examples]].astype(int).tolist() == (said > 0).tolist()
     with Store.open(store_url) as store:

@@ -173,10 +173,10 @@ def test_what_a_discovery_could_not_read_is_asked_again_on_request_alone(
     server.abilities.forbidden = "number 3:"
     first = run_discovery(prepare(settings), run_id="first")
     server.abilities.forbidden = ""
-    assert run_discovery(prepare(settings), run_id="second").recorded.ledger.paid_calls == 0
+    assert run_discovery(prepare(settings), run_id="second").crowd.ledger.paid_calls == 0
     retrying = settings.model_copy(update={"retry_unusable": True})
     third = run_discovery(prepare(retrying), run_id="third")
-    assert third.recorded.ledger.paid_calls > 0
+    assert third.crowd.ledger.paid_calls > 0
     assert (first.label_table().value < 0).any()
     assert not (third.label_table().value < 0).any()
     assert run_discovery(prepare(settings), run_id="fourth").label_table().columns == third.label_table().columns

@@ -12,6 +12,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from tests.integration.conftest import Clock
+from tests.support.asking import ask as asked
 from tests.support.made import texts
 from twothirds.discovery.questions import Kind
 from twothirds.flows.errors import UsageError
@@ -53,13 +54,13 @@ def turk() -> Iterator[tuple[Any, Stubber]]:
         stub.assert_no_pending_responses()
 
 
-def ask(store: Store, questions: int = 5, votes: int = 2, budget: str | None = None) -> list[Question]:
+def enqueued(store: Store, questions: int = 5, votes: int = 2, budget: str | None = None) -> list[Question]:
     """A run that waits for labels, and one that waits for a comparison."""
     settings = {"budget": budget}
     store.runs.begin("run", "scope", name="faces", flow="discover", dataset="d", oracle="human", settings=settings)
     wanted: list[Question] = [Label(Feature("beard"), e, v) for e in texts(questions) for v in range(votes)]
     with pytest.raises(AnswersPending) as pending:
-        list(HumanOracle(store.queue).ask(wanted))
+        list(asked(HumanOracle(store.queue), wanted))
     store.queue.waits.begin("run", pending.value.items)
     return wanted
 
@@ -120,7 +121,7 @@ def expect_approved(stub: Stubber, *names: str) -> None:
 
 
 def test_the_plan_says_what_it_costs_and_keeps_to_the_cap(store: Store) -> None:
-    ask(store, questions=30)
+    enqueued(store, questions=30)
     assert str(plan(store)) == (
         "production: 30 questions in 3 tasks, 6 assignments at 0.05 USD: at most 0.36 USD, fees included"
     )
@@ -134,12 +135,12 @@ def test_the_plan_says_what_it_costs_and_keeps_to_the_cap(store: Store) -> None:
 def test_each_comparison_is_a_task_of_its_own(store: Store) -> None:
     wanted: list[Question] = [Compare(Kind.TWO_OF_THREE, texts(5)[n : n + 3]) for n in range(3)]
     with pytest.raises(AnswersPending):
-        list(HumanOracle(store.queue).ask(wanted))
+        list(asked(HumanOracle(store.queue), wanted))
     assert [len(items) for items, _ in plan(store).tasks] == [1, 1, 1]
 
 
 def test_what_is_published_is_reserved_first_and_taken_from_the_page(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     ann = store.queue.people.add("ann").id
     hit = posted(store, turk)
     assert (hit.state, hit.hit_id, hit.run_id, len(hit.items)) == ("posted", HIT, "run", 5)
@@ -150,24 +151,24 @@ def test_what_is_published_is_reserved_first_and_taken_from_the_page(store: Stor
 
 
 def test_workers_must_be_able_to_reach_the_page(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     with pytest.raises(UsageError, match="serve the page under an https address"):
         publish(store, turk[0], plan(store), "http://127.0.0.1:8765")
 
 
 def test_what_was_handed_in_is_approved_booked_and_counted(store: Store, turk: tuple[Any, Stubber]) -> None:
-    wanted = ask(store)
+    wanted = enqueued(store)
     hit = posted(store, turk)
     work(store, hit, "A1", "AS1")
     work(store, hit, "A2", "AS2")
     with pytest.raises(AnswersPending):  # held until Amazon confirms who handed in
-        list(HumanOracle(store.queue).ask(wanted))
+        list(asked(HumanOracle(store.queue), wanted))
     expect_listed(turk[1], assignment("AS1", "A1"), assignment("AS2", "A2"))
     expect_approved(turk[1], "AS1", "AS2")
     expect_left(turk[1])
     result = collect(store, turk[0], "production")
     assert (result.approved, result.votes, result.paid) == (2, 10, 2 * BOUND)
-    answers = list(HumanOracle(store.queue).ask(wanted))
+    answers = list(asked(HumanOracle(store.queue), wanted))
     assert {answer.by for answer in answers} == {"mturk A1", "mturk A2"}
     assert sum(answer.cost for answer in answers) == 2 * BOUND
     assert store.runs.spent("scope") == (2 * BOUND, 0)
@@ -180,7 +181,7 @@ def test_what_was_handed_in_is_approved_booked_and_counted(store: Store, turk: t
 
 
 def test_collecting_after_a_crash_books_nothing_twice(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     hit = posted(store, turk)
     work(store, hit, "A1", "AS1")
     for status in ("Submitted", "Approved", "Approved"):
@@ -199,7 +200,7 @@ def test_collecting_after_a_crash_books_nothing_twice(store: Store, turk: tuple[
 
 
 def test_an_assignment_without_answers_is_left_to_a_person(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     posted(store, turk)
     expect_listed(turk[1], assignment("AS1", "A1"))
     expect_left(turk[1], available=1)
@@ -209,7 +210,7 @@ def test_an_assignment_without_answers_is_left_to_a_person(store: Store, turk: t
 
 
 def test_votes_of_a_rejected_assignment_do_not_count(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     hit = posted(store, turk)
     work(store, hit, "A1", "AS1")
     expect_listed(turk[1], assignment("AS1", "A1", "Rejected"))
@@ -219,7 +220,7 @@ def test_votes_of_a_rejected_assignment_do_not_count(store: Store, turk: tuple[A
 
 
 def test_what_was_planned_and_not_posted_is_posted_with_the_same_token(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     turk[1].add_client_error("create_hit", "ServiceFault", "try later", expected_params=expected_request())
     with pytest.raises(UsageError, match="try later"):
@@ -236,7 +237,7 @@ def test_what_was_planned_and_not_posted_is_posted_with_the_same_token(store: St
 def test_after_a_day_what_is_there_is_found_before_anything_is_sent_again(
     store: Store, turk: tuple[Any, Stubber], clock: Clock
 ) -> None:
-    ask(store)
+    enqueued(store)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     turk[1].add_client_error("create_hit", "RequestTimeout", "connection lost")
     with pytest.raises(UsageError, match="connection lost"):
@@ -253,7 +254,7 @@ def test_after_a_day_what_is_there_is_found_before_anything_is_sent_again(
 
 
 def test_a_task_that_amazon_has_but_does_not_list_is_not_sent_again(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     turk[1].add_client_error("create_hit", "RequestError", "(AWS.MechanicalTurk.HITAlreadyExists)")
     turk[1].add_response("list_hits", {"HITs": [{"HITId": HIT, "RequesterAnnotation": "unknown"}]}, {"MaxResults": 100})
@@ -262,7 +263,7 @@ def test_a_task_that_amazon_has_but_does_not_list_is_not_sent_again(store: Store
 
 
 def test_a_bonus_is_paid_once_with_a_token_and_booked(store: Store, turk: tuple[Any, Stubber]) -> None:
-    ask(store)
+    enqueued(store)
     hit = posted(store, turk)
     work(store, hit, "A1", "AS1")
     bonus = {"WorkerId": "A1", "BonusAmount": "0.02", "AssignmentId": "AS1", "Reason": ANY, "UniqueRequestToken": ANY}
@@ -282,7 +283,7 @@ def test_a_bonus_is_paid_once_with_a_token_and_booked(store: Store, turk: tuple[
 def test_a_bonus_of_which_it_is_not_certain_is_looked_for_before_it_is_sent(
     store: Store, turk: tuple[Any, Stubber], clock: Clock
 ) -> None:
-    ask(store)
+    enqueued(store)
     hit = posted(store, turk)
     work(store, hit, "A1", "AS1")
     expect_listed(turk[1], assignment("AS1", "A1"))
@@ -303,7 +304,7 @@ def test_a_bonus_of_which_it_is_not_certain_is_looked_for_before_it_is_sent(
 def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_once(
     store: Store, turk: tuple[Any, Stubber]
 ) -> None:
-    wanted = ask(store, questions=7)
+    wanted = enqueued(store, questions=7)
     hit = posted(store, turk)
     bonus, fee_included = Decimal("0.02"), 24_000
     total = 2 * (BOUND + fee_included)
@@ -329,7 +330,7 @@ def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_o
 
 
 def test_a_remainder_falls_on_the_first_votes_and_counting_again_changes_nothing(store: Store) -> None:
-    ask(store, questions=7)
+    enqueued(store, questions=7)
     hit = Hit("token", "", tuple(item["id"] for item in store.queue.records.waiting()), {}, "run")
     store.queue.mturk.plan([hit])
     work(store, hit, "A1", "AS1")

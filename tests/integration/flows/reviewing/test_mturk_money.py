@@ -11,7 +11,7 @@ from tests.integration.flows.reviewing.test_mturk import (
     ADDRESS,
     BOUND,
     HIT,
-    ask,
+    enqueued,
     expect_created,
     expect_left,
     expect_listed,
@@ -64,7 +64,7 @@ def other_run_claims(store: Store, budget: int) -> bool:
 
 
 def test_a_budget_that_allows_only_some_tasks_gives_all_of_it_back(store: Store, turk: Turk) -> None:
-    ask(store, questions=30, budget="0.30")  # three tasks of 0.12
+    enqueued(store, questions=30, budget="0.30")  # three tasks of 0.12
     with pytest.raises(UsageError, match=r"budget of 0\.30 USD of run faces does not allow it"):
         publish(store, turk[0], plan(store), ADDRESS)
     assert store.queue.mturk.hits() == []
@@ -76,7 +76,7 @@ def test_a_budget_that_allows_only_some_tasks_gives_all_of_it_back(store: Store,
 def test_a_publish_that_dies_before_it_posts_blocks_no_money(
     store: Store, turk: Turk, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    ask(store, budget="0.12")
+    enqueued(store, budget="0.12")
     killed_when(store, monkeypatch, at, turk)
     assert store.runs.spent("scope") == (0, 2 * BOUND)
     assert other_run_claims(store, 2 * BOUND)
@@ -87,7 +87,7 @@ def test_a_publish_that_dies_before_it_posts_blocks_no_money(
 def test_what_died_before_it_was_posted_is_posted_by_the_next_collect(
     store: Store, turk: Turk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask(store, budget="0.12")
+    enqueued(store, budget="0.12")
     killed_when(store, monkeypatch, "post", turk)
     expect_created(turk[1])
     expect_listed(turk[1])
@@ -103,7 +103,7 @@ def test_what_died_before_it_was_posted_is_posted_by_the_next_collect(
 def test_what_the_budget_no_longer_allows_goes_back_to_the_page(
     store: Store, turk: Turk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask(store, budget="0.12")
+    enqueued(store, budget="0.12")
     killed_when(store, monkeypatch, "post", turk)
     claim(store, ["another"], run_id="run", price=1, budget=2 * BOUND)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
@@ -119,7 +119,7 @@ def test_what_the_budget_no_longer_allows_goes_back_to_the_page(
 def test_of_a_publish_that_dies_while_it_posts_the_money_stays_until_the_next_one_has_looked(
     store: Store, turk: Turk, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
-    ask(store, budget="0.12")
+    enqueued(store, budget="0.12")
     killed_when(store, monkeypatch, "create", turk)
     assert not other_run_claims(store, 2 * BOUND), "it may be there"
     assert store.runs.spent("scope") == (2 * BOUND, 0)
@@ -143,7 +143,7 @@ def test_of_a_publish_that_dies_while_it_posts_the_money_stays_until_the_next_on
 def test_what_amazon_refuses_is_given_back_at_once_and_what_may_be_there_is_not(
     store: Store, turk: Turk, code: str, certain: bool
 ) -> None:
-    ask(store)
+    enqueued(store)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     turk[1].add_client_error("create_hit", code, "no", expected_params=expected_request())
     with pytest.raises(UsageError, match="run the same command again"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.asking import ask
 from twothirds.discovery.questions import Kind
 from twothirds.models.contrastive.embeddings import Embedder
 from twothirds.models.contrastive.oracle import ContrastiveOracle
@@ -63,7 +63,7 @@ def oracle(clip: Path) -> ContrastiveOracle:
 
 
 def answers(oracle: ContrastiveOracle, questions: list[Question]) -> list[Answer]:
-    found = {answer.question: answer for answer in oracle.ask(questions)}
+    found = {answer.question: answer for answer in ask(oracle, questions)}
     return [found[question] for question in questions]
 
 
@@ -141,19 +141,6 @@ def test_voters_say_it_differently(oracle: ContrastiveOracle, pictures: list[Exa
     assert len({vote.raw for vote in votes}) == len({vote.probability for vote in votes}) == 4
 
 
-def test_no_more_questions_are_pulled_than_are_sent(oracle: ContrastiveOracle, pictures: list[Example]) -> None:
-    pulled = 0
-
-    def lazy() -> Iterator[Question]:
-        nonlocal pulled
-        for number in range(3 * oracle.width):
-            pulled += 1
-            yield Label(Feature("snow"), pictures[number % 24], number // 24)
-
-    next(oracle.ask(lazy()))
-    assert pulled == oracle.width
-
-
 def test_a_picture_is_embedded_once_for_all_runs(
     clip: Path, pictures: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,9 +201,9 @@ def test_fifteen_thousand_labels_are_a_matter_of_seconds(oracle: ContrastiveOrac
         for voter in range(5)
         for example in examples
     ]
-    list(oracle.ask(questions[::100]))
+    list(ask(oracle, questions[::100]))
     started = time.process_time()
-    assert len(list(oracle.ask(questions))) == 15_000
+    assert len(list(ask(oracle, questions))) == 15_000
     assert time.process_time() - started < 2.0
 
 
@@ -224,14 +211,14 @@ def test_a_text_is_refused_in_one_line(oracle: ContrastiveOracle) -> None:
     text = Example("frog", "abc", text="a frog")
     for question in (Label(Feature("snow"), text), Compare(Kind.TAG, (text,))):
         with pytest.raises(OracleUnavailable, match="'frog' is a text"):
-            list(oracle.ask([question]))
+            list(ask(oracle, [question]))
 
 
 def test_a_model_without_vocabulary_can_label_but_not_name(clip: Path, pictures: list[Example]) -> None:
     oracle = ContrastiveOracle(clip)
     assert answers(oracle, [Label(Feature("snow"), pictures[0])])[0].probability is not None
     with pytest.raises(OracleUnavailable, match="without a vocabulary"):
-        list(oracle.ask([Compare(Kind.TAG, (pictures[0],))]))
+        list(ask(oracle, [Compare(Kind.TAG, (pictures[0],))]))
 
 
 def test_what_is_not_there_is_named_in_one_line(tmp_path: Path, clip: Path) -> None:
@@ -250,7 +237,7 @@ def test_a_model_of_another_kind_is_told_apart(tmp_path: Path, pictures: list[Ex
     tiny = {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     transformers.BertModel(transformers.BertConfig(**tiny)).save_pretrained(tmp_path)
     with pytest.raises(OracleUnavailable, match="is a bert, not a CLIP or SigLIP"):
-        list(ContrastiveOracle(tmp_path).ask([Label(Feature("snow"), pictures[0])]))
+        list(ask(ContrastiveOracle(tmp_path), [Label(Feature("snow"), pictures[0])]))
 
 
 def test_identity_holds_what_can_change_an_answer(clip: Path, tmp_path: Path) -> None:
@@ -279,4 +266,4 @@ def test_a_model_whose_vectors_are_not_numbers_is_one_line(clip: Path, pictures:
     broken = shutil.copytree(clip, tmp_path / "clip")
     model.save_pretrained(broken)
     with pytest.raises(OracleUnavailable, match="its vectors are not numbers"):
-        list(ContrastiveOracle(broken).ask([Label(Feature("snow"), pictures[0])]))
+        list(ask(ContrastiveOracle(broken), [Label(Feature("snow"), pictures[0])]))

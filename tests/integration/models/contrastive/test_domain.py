@@ -17,7 +17,7 @@ from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.models.contrastive import ContrastiveOracle
 from twothirds.models.contrastive.domain import Domain
-from twothirds.models.oracle import Unlike, unlike
+from twothirds.models.oracle import OracleUnavailable, Unlike
 from twothirds.reports import Run
 from twothirds.sources import load_dataset
 
@@ -41,10 +41,10 @@ def test_drawn_faces_are_known_and_other_pictures_are_not(oracle: ContrastiveOra
     shares = {
         name: found.outside / found.of
         for name, found in (
-            ("faces", oracle.unlike(load_dataset(FACES).examples)),
-            ("held out", oracle.unlike(held_out)),
-            ("flags", oracle.unlike(load_dataset(FLAGS).examples)),
-            ("noise", oracle.unlike(load_dataset(str(tmp_path / "noise")).examples)),
+            ("faces", oracle.prepare(load_dataset(FACES).examples)),
+            ("held out", oracle.prepare(held_out)),
+            ("flags", oracle.prepare(load_dataset(FLAGS).examples)),
+            ("noise", oracle.prepare(load_dataset(str(tmp_path / "noise")).examples)),
         )
     }
     assert shares["faces"] <= 0.03
@@ -68,9 +68,9 @@ def test_a_few_strange_pictures_by_chance_are_no_warning() -> None:
     assert (Unlike() + Unlike(3, 4, "cats", "x") + Unlike(1, 4, "cats", "x")).outside == 4
 
 
-def test_an_oracle_that_cannot_tell_says_nothing(oracle: ContrastiveOracle) -> None:
-    texts = load_dataset(str(ROOT / "datasets" / "zoo")).examples
-    assert unlike(oracle, texts) == Unlike()
+def test_texts_are_refused_before_anything_is_asked(oracle: ContrastiveOracle) -> None:
+    with pytest.raises(OracleUnavailable, match="is a text"):
+        oracle.prepare(load_dataset(str(ROOT / "datasets" / "zoo")).examples)
 
 
 def test_the_warning_is_in_run_json_the_report_and_enrich_json(tmp_path: Path) -> None:

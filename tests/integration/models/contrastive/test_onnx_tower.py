@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.asking import ask
 from tests.support.tiny_tower import colour_vectors, write_tower
 from twothirds.discovery.questions import Kind
 from twothirds.flows.oracles import build_oracle
@@ -63,7 +64,7 @@ def pictures(tmp_path: Path) -> dict[str, Example]:
 
 
 def answers(oracle: ContrastiveOracle, questions: list[Question]) -> list[Answer]:
-    found = {answer.question: answer for answer in oracle.ask(questions)}
+    found = {answer.question: answer for answer in ask(oracle, questions)}
     return [found[question] for question in questions]
 
 
@@ -159,7 +160,7 @@ def test_other_vectors_or_another_tower_are_another_oracle(
 def problem(model: Path, oracle: dict[str, Any]) -> str:
     """Said when it is built or loaded, in one line."""
     with pytest.raises(OracleUnavailable) as raised:
-        ContrastiveOracle(model, **oracle).load()
+        list(ask(ContrastiveOracle(model, **oracle), [Label(Feature("cat"), Example("a", "a" * 64, image=__file__))]))
     assert "\n" not in str(raised.value)
     return str(raised.value)
 

@@ -13,6 +13,7 @@ from benchmarks.faces_model.evaluate import evaluate, held_out_paraphrases
 from benchmarks.faces_model.face import choosing_faces, held_out_faces, shipped_faces, training_faces
 from benchmarks.faces_model.train import words_of
 from benchmarks.faces_model.truth import ATTRIBUTES
+from tests.support.asking import Asked, ask
 from twothirds.discovery.metrics import interesting_and_distinct, matches_with_truth
 from twothirds.discovery.questions import Kind, Labels
 from twothirds.discovery.strategies import make_strategy
@@ -84,7 +85,7 @@ def test_what_it_does_not_understand_is_refused(
     oracle: ContrastiveOracle, examples: tuple[Example, ...], name: str
 ) -> None:
     for voter in range(3):
-        (answer,) = oracle.ask([Label(Feature(name), examples[0], voter)])
+        (answer,) = ask(oracle, [Label(Feature(name), examples[0], voter)])
         assert answer.verdict is Verdict.REFUSED
         assert answer.probability is None
         assert answer.note
@@ -93,7 +94,7 @@ def test_what_it_does_not_understand_is_refused(
 def test_words_it_does_not_know_leave_nothing_to_name(examples: tuple[Example, ...]) -> None:
     oracle = ContrastiveOracle(vocabulary=["moped", "harmonica"])
     with pytest.raises(OracleUnavailable, match="does not know 'moped'"):
-        list(oracle.ask([Compare(Kind.TWO_OF_THREE, tuple(examples[:3]))]))
+        list(ask(oracle, [Compare(Kind.TWO_OF_THREE, tuple(examples[:3]))]))
 
 
 def test_transformers_loads_it_and_gives_the_same_probabilities(
@@ -110,15 +111,15 @@ def test_transformers_loads_it_and_gives_the_same_probabilities(
         expected = torch.sigmoid(model(**encoded).logits_per_image).numpy()
     for column, name in enumerate(names):
         questions = [Label(Feature(name), example) for example in examples[:10]]
-        found = {answer.question: answer.probability for answer in oracle.ask(questions)}
+        found = {answer.question: answer.probability for answer in ask(oracle, questions)}
         assert [found[question] for question in questions] == pytest.approx(expected[:, column], abs=1e-4)
 
 
 def test_loading_it_again_gives_identical_answers(examples: tuple[Example, ...]) -> None:
     questions = [Label(Feature(name), example) for name in ("glasses", "smile") for example in examples]
     once, again = (
-        [answer.probability for answer in ContrastiveOracle().ask(questions)],
-        [answer.probability for answer in ContrastiveOracle().ask(questions)],
+        [answer.probability for answer in ask(ContrastiveOracle(), questions)],
+        [answer.probability for answer in ask(ContrastiveOracle(), questions)],
     )
     assert once == again
 
@@ -128,7 +129,7 @@ def test_near_synonyms_of_known_features_are_not_named(
 ) -> None:
     known = ("spectacles", "sunglasses")
     for row in range(len(examples) - 2):
-        for answer in oracle.ask([Compare(Kind.TWO_OF_THREE, tuple(examples[row : row + 3]), known=known)]):
+        for answer in ask(oracle, [Compare(Kind.TWO_OF_THREE, tuple(examples[row : row + 3]), known=known)]):
             assert answer.feature is None or answer.feature.name not in ("glasses", "dark glasses")
 
 
@@ -141,11 +142,11 @@ def test_discovery_finds_features_that_are_true(oracle: ContrastiveOracle, examp
     for _ in range(35):
         for comparison in strategy.next_questions(1):
             rows = tuple(examples[row] for row in comparison.examples)
-            (answer,) = oracle.ask([Compare(comparison.kind, rows)])
+            (answer,) = ask(oracle, [Compare(comparison.kind, rows)])
             if answer.feature is None:
                 strategy.learn(comparison, [], [])
                 continue
-            labels = collect_votes(oracle, LabelBatch(examples, [answer.feature], 3)).labels[0]
+            labels = collect_votes(Asked(oracle), LabelBatch(examples, [answer.feature], 3)).labels[0]
             strategy.learn(comparison, [answer.feature.name], [labels])
             found.append(labels)
     kept = [labels for labels, counts in zip(found, interesting_and_distinct(found), strict=True) if counts]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.support.asking import ask
 from tests.support.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava
 from twothirds.discovery.questions import Kind
 from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
@@ -37,7 +38,7 @@ def picture(tmp_path: Path) -> Example:
 
 def answers_of(folder: Path, questions: list[Question], **options: object) -> dict[Question, Answer]:
     config = LocalVlmConfig(model=str(folder), **{"max_new_tokens": 8, **options})  # type: ignore[arg-type]
-    answers = list(LocalVlmOracle(config).ask(questions))
+    answers = list(ask(LocalVlmOracle(config), questions))
     assert len(answers) == len(questions)
     return {answer.question: answer for answer in answers}
 
@@ -45,7 +46,9 @@ def answers_of(folder: Path, questions: list[Question], **options: object) -> di
 def message_of(model: str | Path, questions: list[Question] | None = None) -> str:
     with pytest.raises(OracleUnavailable) as raised:
         list(
-            LocalVlmOracle(LocalVlmConfig(model=str(model))).ask(questions or [Label(HAT, Example("a", "a", "A hat."))])
+            ask(
+                LocalVlmOracle(LocalVlmConfig(model=str(model))), questions or [Label(HAT, Example("a", "a", "A hat."))]
+            )
         )
     message = str(raised.value)
     assert "\n" not in message

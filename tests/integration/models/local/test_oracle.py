@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.asking import CheckedMeter, ask, bounds, replies
 from tests.support.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava, save_tiny_mamba
 from twothirds.discovery.questions import Kind
 from twothirds.models.local.oracle import LocalVlmConfig, LocalVlmOracle
-from twothirds.models.oracle import Answer, Compare, Feature, Label, Question, Verdict
+from twothirds.models.oracle import Answer, Compare, Feature, Label, Question, Request, Verdict
 from twothirds.models.prompting.labels import label_form
 from twothirds.sources.dataset import Example, picture_at
 
@@ -81,7 +82,7 @@ def triples(examples: list[Example], voter: int = 0) -> list[Compare]:
 
 
 def probabilities(oracle: LocalVlmOracle, questions: list[Label]) -> list[float]:
-    return read_off(oracle.ask(questions), questions)
+    return read_off(ask(oracle, questions), questions)
 
 
 def read_off(answers: Iterable[Answer], questions: list[Label]) -> list[float]:
@@ -99,7 +100,7 @@ def test_a_batch_gives_the_probabilities_that_each_question_gets_alone(
     alone = probabilities(oracle_of(llava, batch=1, feature_first=feature_first), questions)
     together = oracle_of(llava, batch=16, feature_first=feature_first, share_prefix=share_prefix)
     np.testing.assert_allclose(probabilities(together, questions), alone, atol=1e-5, rtol=0)
-    again = list(together.ask(questions))  # what was tried the first time is now relied upon
+    again = list(ask(together, questions))  # what was tried the first time is now relied upon
     assert any(answer.usage.cached_tokens for answer in again) == share_prefix
     np.testing.assert_allclose(read_off(again, questions), alone, atol=1e-5, rtol=0)
     assert np.std(alone) > 0.01, "pictures and features that make no difference would prove nothing"
@@ -119,7 +120,7 @@ def test_a_model_that_cannot_share_a_prefix_is_asked_plainly(tmp_path: Path, tex
     questions = labels(texts[:2])[:6]
     alone = probabilities(oracle_of(mamba, batch=1, least_mass=0.0), questions)
     together = oracle_of(mamba, least_mass=0.0)
-    answers = [*together.ask(questions), *together.ask(questions)]
+    answers = [*ask(together, questions), *ask(together, questions)]
     assert all(answer.usage.cached_tokens == 0 for answer in answers)
     np.testing.assert_allclose(probabilities(together, questions), alone, atol=1e-5, rtol=0)
 
@@ -128,8 +129,8 @@ def test_many_features_of_one_picture_are_answered_behind_one_look_at_it(llava: 
     """All that comes before the features is computed once: each has only the words behind the picture of its own."""
     questions = [Label(feature, pictures[0]) for feature in FEATURES]
     oracle, tokenizer = oracle_of(llava), quiet_transformers().AutoTokenizer.from_pretrained(llava)
-    list(oracle.ask(questions))
-    for answer, question in zip(oracle.ask(questions), questions, strict=True):
+    list(ask(oracle, questions))
+    for answer, question in zip(ask(oracle, questions), questions, strict=True):
         behind = label_form([question]).messages[-1].parts[-1]
         own = len(tokenizer(f"{behind}</s><|assistant|>")["input_ids"])
         assert 0 < answer.usage.input_tokens - answer.usage.cached_tokens <= own
@@ -144,7 +145,7 @@ def test_pictures_and_texts_can_be_asked_about_in_one_batch(
 
 
 def test_the_verdict_and_the_raw_reply_follow_the_probability(llava: Path, pictures: list[Example]) -> None:
-    answers = list(oracle_of(llava).ask(labels(pictures)))
+    answers = list(ask(oracle_of(llava), labels(pictures)))
     assert {answer.verdict for answer in answers} == {Verdict.YES, Verdict.NO}
     for answer in answers:
         assert answer.probability is not None
@@ -154,7 +155,7 @@ def test_the_verdict_and_the_raw_reply_follow_the_probability(llava: Path, pictu
 
 
 def test_a_model_that_says_neither_yes_nor_no_is_unreadable(speaker: Path, pictures: list[Example]) -> None:
-    for answer in oracle_of(speaker).ask(labels(pictures[:2])):
+    for answer in ask(oracle_of(speaker), labels(pictures[:2])):
         assert answer.verdict is Verdict.UNREADABLE
         assert answer.probability is None
         assert "mass=0.0" in answer.raw
@@ -162,7 +163,7 @@ def test_a_model_that_says_neither_yes_nor_no_is_unreadable(speaker: Path, pictu
 
 
 def test_a_comparison_is_answered_with_a_feature(speaker: Path, pictures: list[Example]) -> None:
-    for answer in oracle_of(speaker).ask(triples(pictures)):
+    for answer in ask(oracle_of(speaker), triples(pictures)):
         assert (answer.verdict, answer.feature) == (Verdict.FEATURE, Feature("red hat", "A hat that is red."))
         assert answer.shown == (0, 1)
         assert answer.raw == RED_HAT
@@ -172,7 +173,7 @@ def test_a_comparison_is_answered_with_a_feature(speaker: Path, pictures: list[E
 
 def test_an_unreadable_comparison_is_asked_once_more_and_recorded(llava: Path, pictures: list[Example]) -> None:
     questions = triples(pictures)
-    answers = list(oracle_of(llava).ask(questions))
+    answers = list(ask(oracle_of(llava), questions))
     assert [answer.question for answer in answers] == questions
     for answer in answers:
         assert answer.verdict is Verdict.UNREADABLE
@@ -184,23 +185,24 @@ def test_an_unreadable_comparison_is_asked_once_more_and_recorded(llava: Path, p
 
 def test_a_batch_of_comparisons_gets_the_replies_that_each_gets_alone(llava: Path, pictures: list[Example]) -> None:
     questions = [*triples(pictures), Compare(Kind.PAIR, (pictures[0], pictures[1]))]
-    alone = [answer.raw for answer in oracle_of(llava, batch=1, max_new_tokens=24).ask(questions)]
-    assert [answer.raw for answer in oracle_of(llava, max_new_tokens=24).ask(questions)] == alone
+    alone = [answer.raw for answer in ask(oracle_of(llava, batch=1, max_new_tokens=24), questions)]
+    assert [answer.raw for answer in ask(oracle_of(llava, max_new_tokens=24), questions)] == alone
     assert len(set(alone)) > 1
 
 
-def test_questions_are_pulled_a_batch_at_a_time(llava: Path, pictures: list[Example]) -> None:
-    pulled: list[Question] = []
+def test_requests_are_pulled_one_at_a_time(llava: Path, pictures: list[Example]) -> None:
+    pulled: list[Request] = []
+    oracle = oracle_of(llava, batch=4)
 
-    def lazily() -> Iterator[Question]:
-        for question in labels(pictures):
-            pulled.append(question)
-            yield question
+    def lazily() -> Iterator[Request]:
+        for request in oracle.plan(labels(pictures)):
+            pulled.append(request)
+            yield request
 
-    answers = oracle_of(llava, batch=4).ask(lazily())
-    next(answers)
-    assert len(pulled) == 4
-    assert len(list(answers)) == len(labels(pictures)) - 1
+    replies = oracle.send(lazily(), CheckedMeter())
+    assert len(next(replies).answers) == len(pulled[0].questions) == 4
+    assert len(pulled) == 1
+    assert sum(len(reply.answers) for reply in replies) == len(labels(pictures)) - 4
 
 
 def test_every_answer_costs_its_share_of_the_time_and_never_more_than_estimated(
@@ -208,16 +210,17 @@ def test_every_answer_costs_its_share_of_the_time_and_never_more_than_estimated(
 ) -> None:
     oracle = oracle_of(llava, price_per_hour=36_000.0)  # a cent per millisecond
     questions: list[Question] = [*labels(pictures), *triples(pictures)]
-    bounds = dict(zip(questions, oracle.estimate(questions), strict=True))
-    for answer in oracle.ask(questions):
-        assert answer.cost == min(round(answer.seconds * 10_000_000), bounds[answer.question])
-        assert 0 < answer.cost <= bounds[answer.question]
+    for reply in replies(oracle, questions):
+        bound = reply.request.bound // len(reply.request.questions)  # of each: they are of one kind
+        for answer in reply.answers.values():
+            assert answer.cost == min(round(answer.seconds * 10_000_000), bound)
+            assert 0 < answer.cost <= bound
 
 
 def test_a_configured_time_bounds_the_price_without_loading_the_model(llava: Path, pictures: list[Example]) -> None:
     oracle = oracle_of(llava, price_per_hour=3.6, seconds_per_label=0.5, seconds_per_comparison=4.0)
-    assert oracle.estimate([labels(pictures)[0], triples(pictures)[0]]) == [500, 4000]
-    assert oracle_of(llava).estimate(labels(pictures)) == [0] * len(labels(pictures))
+    assert bounds(oracle, [labels(pictures)[0], triples(pictures)[0]]) == [500, 4000]
+    assert set(bounds(oracle_of(llava), labels(pictures))) == {0}
 
 
 def test_the_identity_names_the_weights_and_all_that_changes_an_answer(

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import Clock
-from tests.integration.models.openai.test_small_budgets import PRICE, Bench
+from tests.integration.models.openai.conftest import PRICE
+from tests.integration.models.openai.test_small_budgets import Bench
 from tests.support.fake_openai import BATCHES, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from tests.support.made import crowd_of, random_truth
-from twothirds.models.cached import PaidBatch
+from twothirds.models.cached import Sending
+from twothirds.models.crowd import Members, build_crowd
 from twothirds.models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable, Overcharged
-from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
 from twothirds.store import Store
 from twothirds.store.requests import end_open_requests
 
@@ -101,7 +102,7 @@ def test_a_run_killed_around_the_creation_of_its_batch_pays_for_it_once(bench: B
     if not created:
         bench.server.batches._create = lambda _body: (_ for _ in ()).throw(ConnectionError)  # type: ignore[assignment, method-assign]
     with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PaidBatch, "_close", lambda _batch: None)
+        patch.setattr(Sending, "_give_up", lambda _: None)
         with pytest.raises((AnswersPending, OracleUnavailable)):
             list(bench.recorded(oracle, bench.bound(QUESTIONS)).ask(QUESTIONS))
     bench.server.batches._create = create  # type: ignore[method-assign]
@@ -156,15 +157,12 @@ def test_another_scope_that_collects_the_batch_pays_for_it_within_its_own_budget
 
 def test_a_labeller_of_a_mixed_crowd_that_answers_by_batches_is_collected_too(bench: BatchBench) -> None:
     crowd = crowd_of(random_truth(16, 3))
-    with bench.oracle() as oracle:
-        mixed = MixedCrowd(crowd, oracle, None, Mixture())
-        with pytest.raises(AnswersPending):
-            list(RecordedCrowd(mixed, bench.ledger(None)).ask(QUESTIONS))
+    with bench.oracle() as oracle, pytest.raises(AnswersPending):
+        list(build_crowd(Members(crowd, oracle), bench.ledger(None)).ask(QUESTIONS))
     bench.server.batches.finish()
     assert 0 < bench.charged <= bench.books()[0]
     with bench.oracle() as oracle:
-        mixed = MixedCrowd(crowd, oracle, None, Mixture())
-        is_collected(bench, list(RecordedCrowd(mixed, bench.ledger(1)).ask(QUESTIONS)))
+        is_collected(bench, list(build_crowd(Members(crowd, oracle), bench.ledger(1)).ask(QUESTIONS)))
 
 
 def test_after_a_batch_that_was_charged_above_its_bound_no_further_one_is_sent(bench: BatchBench) -> None:
@@ -174,9 +172,10 @@ def test_after_a_batch_that_was_charged_above_its_bound_no_further_one_is_sent(b
     bench.server.batches.finish()
     with bench.oracle() as oracle:
         recorded = bench.recorded(oracle, 10**6)
-        assert len(list(recorded.ask(QUESTIONS[:24]))) == 24
-        with pytest.raises(Overcharged, match="look at the provider's bill"):
-            list(recorded.ask(QUESTIONS))
+        for asked in (QUESTIONS[:24], QUESTIONS):
+            with pytest.raises(Overcharged, match="look at the provider's bill"):
+                list(recorded.ask(asked))
+        assert bench.store.requests.count() == 24
     assert len(bench.server.batches.made) == 1
     assert bench.books() == (bench.charged, bench.charged)
     with pytest.raises(AnswersPending):

@@ -6,22 +6,19 @@ import copy
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.integration.models.openai.conftest import config_of
+from tests.support.asking import ask
 from tests.support.fake_openai import Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts
 from tests.support.fake_openai.wire import Request, Response
 from twothirds.discovery.questions import Kind
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai import OpenAIOracle
 from twothirds.models.oracle import Answer, Compare, OracleError, Question
-from twothirds.models.prices import Price
 
-PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES = texts(4)
 QUESTIONS: list[Question] = [*labels(["cat"], EXAMPLES), Compare(Kind.PAIR, (EXAMPLES[1], EXAMPLES[2]))]
 DEEP: Any = []
@@ -88,16 +85,16 @@ class SpoilingServer(FakeOpenAI):
 
 
 def oracle_of(server: SpoilingServer, way: str) -> OpenAIOracle:
-    base = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.0, attempts=2, asks=2)
-    return OpenAIOracle(replace(base, provider_batch=way == "batch", batch_poll=0.001, batch_wait=0.01))
+    quick = {"retry_delay": 0.0, "attempts": 2, "asks": 2, "batch_poll": 0.001, "batch_wait": 0.01}
+    return OpenAIOracle(config_of(server, provider_batch=way == "batch", **quick))
 
 
-def ask(server: SpoilingServer, oracle: OpenAIOracle) -> None:
+def ask_all(server: SpoilingServer, oracle: OpenAIOracle) -> None:
     server.batches.made.clear()
     for _ in range(2 if oracle.config.provider_batch else 1):  # and once more, to find the batch again
         line, answers = "", list[Answer]()
         try:
-            answers = list(oracle.ask(QUESTIONS))
+            answers = list(ask(oracle, QUESTIONS))
         except OracleError as error:
             line = str(error)
         assert "\n" not in line
@@ -120,16 +117,16 @@ def ask(server: SpoilingServer, oracle: OpenAIOracle) -> None:
 def test_any_value_in_any_place_is_an_answer_or_one_line(way: str, step: int) -> None:
     server = SpoilingServer(FakeModel(WORDS), Abilities(decisions=way == "decisions"))
     with server, oracle_of(server, way) as oracle:
-        ask(server, oracle)
+        ask_all(server, oracle)
         cases = [(name, place) for name in server.seen for place in sorted(server.seen[name], key=str)]
         tried = list(itertools.product(cases, VALUES))[::step]
         for number, (case, name) in enumerate(tried):
             server.place, server.value = case, VALUES[name]
             try:
-                ask(server, oracle)
+                ask_all(server, oracle)
                 if number % 10 == 0:
                     with oracle_of(server, way) as another:  # which finds out about the server, too
-                        ask(server, another)
+                        ask_all(server, another)
             except Exception as error:
                 raise AssertionError(f"{name} at {case}: {error!r}") from error
     assert len(tried) > 20

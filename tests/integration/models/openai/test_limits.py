@@ -9,24 +9,19 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
+from tests.integration.models.openai.conftest import config_of
+from tests.support.asking import ask, learn
 from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, FILES, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from tests.support.fake_openai.wire import Request, Response
-from twothirds.models.openai import batch, client
+from twothirds.models.openai import OpenAIOracle, batch, client
 from twothirds.models.openai.client import RetriesExhausted
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.oracle import OpenAIOracle
 from twothirds.models.oracle import OracleUnavailable
-from twothirds.models.prices import Price
 
-PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 QUESTIONS = labels(["cat"], texts(4))
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 MEGABYTE = 1_000_000
@@ -67,10 +62,9 @@ def oracle(odd_server: OddServer, request: pytest.FixtureRequest) -> Iterator[Op
     """Connected while the server behaves; by chat, or the way that the test names."""
     way = getattr(request, "param", "chat")
     odd_server.abilities = Abilities(decisions=way == "decisions")
-    base = OpenAIConfig("gpt-4o-mini", odd_server.base_url, SecretStr("sk-marked"), price=PRICE, retry_delay=0.01)
-    config = replace(base, provider_batch=way == "batch", batch_poll=0.01, timeout=1.0, attempts=2)
-    with OpenAIOracle(config) as opened:
-        opened.connect()
+    timing = {"batch_poll": 0.01, "timeout": 1.0, "attempts": 2}
+    with OpenAIOracle(config_of(odd_server, provider_batch=way == "batch", **timing)) as opened:
+        learn(opened)
         yield opened
 
 
@@ -99,7 +93,7 @@ def compressed(coding: str, squeeze: Callable[[bytes], bytes]) -> Callable[[], R
 
 def fault(oracle: OpenAIOracle) -> RetriesExhausted:
     with pytest.raises(OracleUnavailable) as caught:
-        list(oracle.ask(QUESTIONS))
+        list(ask(oracle, QUESTIONS))
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, RetriesExhausted)
     return caught.value
@@ -167,7 +161,7 @@ def test_a_compressed_reply_that_is_honest_is_read_though_none_is_asked_for(
         return Response(gzip.compress(good.body), headers={**good.headers, "content-encoding": "gzip"})
 
     odd_server._spoiled = packed  # type: ignore[method-assign]
-    assert wrong(oracle.ask(QUESTIONS)) == []
+    assert wrong(ask(oracle, QUESTIONS)) == []
     assert odd_server.requests[-1].headers["accept-encoding"] == "identity"
 
 
@@ -176,7 +170,7 @@ def test_the_results_of_a_batch_have_a_limit_of_their_own(
     odd_server: OddServer, oracle: OpenAIOracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "REPLY_BYTES", 20_000)
-    assert wrong(oracle.ask(labels(WORDS, texts(64)))) == []  # their file is longer than that
+    assert wrong(ask(oracle, labels(WORDS, texts(64)))) == []  # their file is longer than that
     monkeypatch.setattr(client, "FILE_BYTES", 1_000_000)
     odd_server.answers(f"{FILES}/", endless)
     assert "a reply of more than 1 MB" in str(fault(oracle))
@@ -186,7 +180,7 @@ def test_a_charset_that_unpacks_is_not_heeded(odd_server: OddServer, oracle: Ope
     bomb = zlib.compress(b" " * 100 * MEGABYTE)
     odd_server.answers(CHAT, lambda: Response(bomb, 400, {"content-type": "application/json; charset=zlib"}))
     with pytest.raises(OracleUnavailable, match="does not accept the request"):
-        list(oracle.ask(QUESTIONS))
+        list(ask(oracle, QUESTIONS))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -198,7 +192,7 @@ def test_no_redirect_is_followed_and_one_line_says_where_it_points(
         target = f"http://user:hunter2@127.0.0.1:{other.base_url.rpartition(':')[2]}/elsewhere?token=secret-token"
         odd_server.answers(path, lambda: Response(b"", status, {"location": target}))
         with pytest.raises(OracleUnavailable) as caught:
-            list(oracle.ask(QUESTIONS))
+            list(ask(oracle, QUESTIONS))
         assert other.requests == []
     message = str(caught.value)
     assert f"answers {status} and redirects to http://127.0.0.1:" in message
@@ -216,12 +210,12 @@ def test_a_redirect_to_nowhere_is_one_line_too(
     headers = {} if location is None else {"location": location.replace("\x00", "")}
     odd_server.answers(CHAT, lambda: Response(json.dumps({}).encode(), 307, headers))
     with pytest.raises(OracleUnavailable, match=r"answers 307 and redirects to|in location header"):
-        list(oracle.ask(QUESTIONS))
+        list(ask(oracle, QUESTIONS))
 
 
 def test_finding_out_about_a_server_has_a_deadline_and_follows_nobody(odd_server: OddServer) -> None:
-    base = OpenAIConfig("gpt-4o-mini", odd_server.base_url, price=PRICE, retry_delay=0.01, timeout=1.0, attempts=2)
     for odd, words in ((drip, "within 1 s"), (lambda: Response(b"", 308, {"location": "http://b/"}), "http://b/, ")):
         odd_server.answers(CHAT, odd)
-        with OpenAIOracle(base) as oracle, pytest.raises(OracleUnavailable, match=words):
-            oracle.connect()
+        config = config_of(odd_server, timeout=1.0, attempts=2)
+        with OpenAIOracle(config) as oracle, pytest.raises(OracleUnavailable, match=words):
+            learn(oracle)

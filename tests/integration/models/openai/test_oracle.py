@@ -1,4 +1,4 @@
-"""Whole flows of comparisons and labels against a server over real sockets, at every level of what servers can do."""
+"""Comparisons and labels against a server over real sockets, at every level of what servers can do."""
 
 from __future__ import annotations
 
@@ -6,28 +6,20 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
+from tests.integration.models.openai.conftest import KEY, PRICE, Build, config_of
+from tests.support.asking import CheckedMeter, ask, bounds, learn, planned, replies
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeModel, FakeOpenAI
-from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
 from twothirds.discovery.questions import Kind
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.oracle import OpenAIOracle
-from twothirds.models.openai.probe import Remembered
-from twothirds.models.oracle import Answer, Compare, Label, OracleError, OracleUnavailable, Question, Verdict, connect
-from twothirds.models.prices import Price
-from twothirds.store import Store
+from twothirds.models.openai import OpenAIOracle, Remembered
+from twothirds.models.oracle import Answer, Compare, Label, OracleUnavailable, Question, Request, Verdict
 
-PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
-KEY = "sk-marked-secret"
 LEVELS = {
     "decisions": Abilities(decisions=True),
     "schema": Abilities(),
@@ -37,26 +29,8 @@ LEVELS = {
     "old": Abilities(formats=(), unsupported=("seed", "temperature", "max_completion_tokens"), chatty=True),
     "thinking": Abilities(reasoning=640, cached=0.5, unsupported=("temperature",)),
 }
-FORMATS = {"json": "json_object", "text": "", "ignored": "", "old": ""}
+HOW = {"json": "json_object", "text": "text", "ignored": "text", "old": "text"}
 EXAMPLES = texts(32)
-
-
-def settings(server: FakeOpenAI, **changes: Any) -> OpenAIConfig:
-    base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr(KEY), price=PRICE, temperature=0.7)
-    return replace(base, **changes)
-
-
-@pytest.fixture
-def oracle_of(server: FakeOpenAI) -> Iterator[Callable[..., OpenAIOracle]]:
-    opened: list[OpenAIOracle] = []
-
-    def build(**changes: Any) -> OpenAIOracle:
-        opened.append(OpenAIOracle(settings(server, **changes)))
-        return opened[-1]
-
-    yield build
-    for oracle in opened:
-        oracle.close()
 
 
 def comparisons() -> list[Compare]:
@@ -72,147 +46,147 @@ def comparisons() -> list[Compare]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], level: str) -> None:
+def test_all_questions_are_answered_within_their_bounds_at_every_level(server: FakeOpenAI, level: str) -> None:
     server.abilities = LEVELS[level]
-    oracle = oracle_of()
-    questions: list[Question] = [*comparisons(), *labels(["cat", "bird"], EXAMPLES)]
-    oracle.connect()
-    bounds = dict(zip(questions, oracle.estimate(questions), strict=True))
-    answers = list(oracle.ask(questions))
+    with OpenAIOracle(config_of(server, temperature=0.7)) as oracle:
+        identity = oracle.identity
+        questions: list[Question] = [*comparisons(), *labels(["cat", "bird"], EXAMPLES)]
+        meter = CheckedMeter()
+        told = [reply for reply in replies(oracle, questions, meter) if reply.request.probe is None]
+        assert oracle.identity == identity, "what a probe finds is in no key"
+    answers = [answer for reply in told for answer in reply.answers.values()]
     assert {answer.question for answer in answers} == set(questions)
     assert len(answers) == len(questions)
     assert wrong(answers) == []
+    assert all(reply.done and reply.cost <= reply.request.bound and not reply.in_doubt for reply in told)
+    assert all(meter.most[reply.request] == reply.request.bound for reply in told)
     for answer in answers:
-        assert isinstance(answer.question, Label) or answer.verdict is Verdict.FEATURE
-        assert answer.cost <= bounds[answer.question]
-        assert answer.by == "openai:gpt-4o-mini"
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-    assert sum(answer.usage.requests for answer in answers) == len(server.book_of_questions)
-    assert dict(oracle.identity.parameters)["format"] == FORMATS.get(level, "json_schema")
-    assert dict(oracle.identity.parameters)["labels"] == ("decisions" if level == "decisions" else "chat")
+        is_label = isinstance(answer.question, Label)
+        assert is_label or answer.verdict is Verdict.FEATURE
+        assert answer.how == ("decisions" if is_label and level == "decisions" else HOW.get(level, "json_schema"))
+    charged = server.spent_on_questions(PRICE)
+    assert sum(reply.cost for reply in told) == sum(answer.cost for answer in answers) == charged
+    requests = len(server.book_of_questions)
+    assert sum(reply.usage.requests for reply in told) == requests
+    assert sum(answer.usage.requests for answer in answers) == requests
+    if level == "thinking":
+        assert sum(answer.usage.reasoning_tokens for answer in answers) == 640 * requests
+        cached = sum(charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book_of_questions)
+        assert sum(answer.usage.cached_tokens for answer in answers) == cached > 0
+        assert server.bodies(CHAT)[-1]["max_completion_tokens"] > 4_000
 
 
-def test_decisions_give_probabilities_and_take_many_features_at_once(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
+def test_decisions_give_probabilities_and_take_many_features_at_once(server: FakeOpenAI) -> None:
     server.abilities = Abilities(decisions=True)
-    features = [*WORDS, *(f"word{number}" for number in range(195))]
-    answers = list(oracle_of(concurrency=32).ask(labels(features, EXAMPLES[7:8])))
+    with OpenAIOracle(config_of(server)) as oracle:
+        features = [*WORDS, *(f"word{number}" for number in range(195))]
+        answers = list(ask(oracle, labels(features, EXAMPLES[7:8])))
     assert wrong(answers) == []
     assert {answer.probability for answer in answers} == {0.97, 0.02}
     assert server.count(DECISIONS) == 2  # one to find out, one to ask
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-def test_a_label_is_yes_from_the_probability_that_is_given(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
+def test_a_label_is_yes_from_the_probability_that_is_given(server: FakeOpenAI, oracle_of: Build) -> None:
     server.abilities = Abilities(decisions=True)
     asked = labels(WORDS, EXAMPLES[7:8])
     usual, never, always = (oracle_of(yes_from=threshold) for threshold in (0.5, 0.98, 0.01))
-    assert {answer.verdict for answer in usual.ask(asked)} == {Verdict.YES, Verdict.NO}
-    assert {answer.verdict for answer in never.ask(asked)} == {Verdict.NO}
-    assert {answer.verdict for answer in always.ask(asked)} == {Verdict.YES}
+    assert {answer.verdict for answer in ask(usual, asked)} == {Verdict.YES, Verdict.NO}
+    assert {answer.verdict for answer in ask(never, asked)} == {Verdict.NO}
+    assert {answer.verdict for answer in ask(always, asked)} == {Verdict.YES}
     assert len({usual.identity, never.identity, always.identity}) == 3
 
 
 @pytest.mark.parametrize(("grouping", "requests"), [("auto", 2), ("feature", 4), ("example", 32), ("none", 64)])
 def test_labels_travel_together_as_configured(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], grouping: str, requests: int
+    server: FakeOpenAI, oracle_of: Build, grouping: str, requests: int
 ) -> None:
-    oracle = oracle_of(grouping=grouping)
-    oracle.connect()
-    before = server.count(CHAT)
-    answers = list(oracle.ask(labels(["cat", "bird"], EXAMPLES)))
-    assert wrong(answers) == []
+    oracle, before = oracle_of(grouping=grouping), server.count(CHAT)
+    assert wrong(ask(oracle, labels(["cat", "bird"], EXAMPLES))) == []
     assert server.count(CHAT) - before == requests
+    assert oracle.traits.shares_rows == (grouping in ("auto", "example"))
+
+
+def test_labels_of_one_request_share_its_cost_alike(server: FakeOpenAI, oracle_of: Build) -> None:
+    examples = [EXAMPLES[1], text_example("cat " * 1_000), EXAMPLES[2]]
+    answers = list(ask(oracle_of(), labels(["cat"], examples)))
+    costs = [answer.cost for answer in answers]
+    assert max(costs) - min(costs) <= 1
+    assert sum(costs) == server.spent_on_questions(PRICE)
 
 
 @pytest.mark.parametrize("listing", ["names", "numbers"])
 @pytest.mark.parametrize("grouping", ["auto", "example", "feature"])
 @pytest.mark.parametrize("level", ["schema", "text", "ignored"])
-def test_labels_are_told_by_lists_of_what_holds(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], level: str, grouping: str, listing: str
-) -> None:
+def test_labels_are_told_by_lists_of_what_holds(server: FakeOpenAI, level: str, grouping: str, listing: str) -> None:
     server.abilities = LEVELS[level]
-    oracle = oracle_of(label_reply=listing, grouping=grouping, labels_per_request=20)
-    answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
+    with OpenAIOracle(config_of(server, label_reply=listing, grouping=grouping, labels_per_request=20)) as oracle:
+        answers = list(ask(oracle, labels(WORDS, EXAMPLES)))
     assert len(answers) == 160
     assert wrong(answers) == []
     assert dict(oracle.identity.parameters)["label_reply"] == listing
 
 
-def test_lists_take_fewer_tokens_than_a_value_for_each(oracle_of: Callable[..., OpenAIOracle]) -> None:
+def test_lists_take_fewer_tokens_than_a_value_for_each(oracle_of: Build) -> None:
     written = {}
     for listing in ("each", "names", "numbers"):
-        answers = list(oracle_of(label_reply=listing, grouping="example").ask(labels(WORDS, EXAMPLES)))
+        answers = ask(oracle_of(label_reply=listing, grouping="example"), labels(WORDS, EXAMPLES))
         written[listing] = sum(answer.usage.output_tokens for answer in answers)
     assert written["numbers"] < written["names"] < written["each"]
 
 
-@pytest.mark.parametrize("fault", ["cut short", "wrong shape", "refusal in words", "half the labels"])
-def test_lists_that_cannot_be_read_are_asked_again(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], fault: str
-) -> None:
-    oracle = oracle_of(label_reply="names", asks=6)
-    oracle.connect()
-    server.misbehave(0.4, [fault])
-    answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
-    assert wrong(answers) == []
+def test_requests_are_made_and_pulled_as_there_is_room(server: FakeOpenAI, oracle_of: Build) -> None:
+    oracle = oracle_of(concurrency=2, labels_per_request=5)
+    pulled = ended = most = 0
 
-
-def test_questions_are_pulled_as_there_is_room_and_never_far_ahead(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    oracle = oracle_of(concurrency=2, labels_per_request=4)
-    pulled = answered = most = 0
-
-    def lazy() -> Iterator[Label]:
+    def lazy() -> Iterator[Request]:
         nonlocal pulled, most
-        for question in labels(WORDS, EXAMPLES):
+        for request in oracle.plan(labels(WORDS, EXAMPLES)):
             pulled += 1
-            most = max(most, pulled - answered)
-            yield question
+            most = max(most, pulled - ended)
+            yield request
 
-    for _ in oracle.ask(lazy()):
-        answered += 1
-    assert answered == 160
-    assert most <= oracle.width == 12
-    assert server.count(CHAT) == 41
+    for reply in oracle.send(lazy(), CheckedMeter()):
+        ended += reply.done
+    assert ended == 32
+    assert most <= 4, "twice as many as may be in flight"
+    assert server.count(CHAT) == 33
 
 
-def test_an_error_of_the_source_is_raised_after_what_was_pulled(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    def broken() -> Iterator[Label]:
-        yield from labels(["cat"], EXAMPLES[:5])
+def test_an_error_of_the_source_is_raised_after_what_was_pulled(oracle_of: Build) -> None:
+    oracle = oracle_of(labels_per_request=5)
+
+    def broken() -> Iterator[Request]:
+        yield from planned(oracle, labels(["cat"], EXAMPLES[:5]))
         raise RuntimeError("the source broke")
 
-    answers: list[Answer] = []
+    told = oracle.send(broken(), CheckedMeter())
+    answered = len(next(told).answers)
     with pytest.raises(RuntimeError, match="the source broke"):
-        answers.extend(oracle_of(labels_per_request=5).ask(broken()))
-    assert len(answers) == 5
+        next(told)
+    assert answered == 5
 
 
-def test_answers_come_one_by_one_while_others_are_under_way(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    server.abilities = replace(server.abilities, latency=0.05)
-    oracle = oracle_of(concurrency=1, grouping="none")
-    answers = oracle.ask(labels(["cat"], EXAMPLES[:6]))
+def test_answers_come_one_by_one_and_concurrency_is_held(server: FakeOpenAI, oracle_of: Build) -> None:
+    server.abilities = replace(server.abilities, latency=0.03)  # in which a fifth would come, if it were let
+    oracle, before = oracle_of(concurrency=4, grouping="none"), server.count(CHAT)
+    server.answer_together(4)
+    answers = ask(oracle, labels(["cat"], EXAMPLES[:24]))
     next(answers)
-    assert server.count(CHAT) < 6
-    answers.close()  # type: ignore[attr-defined]
+    assert server.count(CHAT) - before < 24
+    assert len(list(answers)) == 23
+    assert server.most_at_once == 4
 
 
-def test_it_works_inside_a_running_event_loop_and_from_many_threads(oracle_of: Callable[..., OpenAIOracle]) -> None:
+def test_it_works_inside_a_running_event_loop_and_from_many_threads(oracle_of: Build) -> None:
     oracle = oracle_of()
 
     async def inside() -> list[Answer]:
-        return list(oracle.ask(labels(["cat"], EXAMPLES)))
+        return list(ask(oracle, labels(["cat"], EXAMPLES)))
 
     assert len(asyncio.run(inside())) == 32
     results: list[list[Answer]] = []
     threads = [
-        threading.Thread(target=lambda word=word: results.append(list(oracle.ask(labels([word], EXAMPLES)))))
+        threading.Thread(target=lambda word=word: results.append(list(ask(oracle, labels([word], EXAMPLES)))))
         for word in WORDS
     ]
     for thread in threads:
@@ -223,75 +197,33 @@ def test_it_works_inside_a_running_event_loop_and_from_many_threads(oracle_of: C
     assert wrong(answer for result in results for answer in result) == []
 
 
-def test_concurrency_is_held(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of(concurrency=4, grouping="none")
-    oracle.connect()
-    server.abilities = replace(server.abilities, latency=0.03)  # in which a fifth would come, if it were let
-    server.answer_together(4)
-    list(oracle.ask(labels(["cat"], EXAMPLES[:24])))
-    assert server.most_at_once == 4
-
-
-def test_requests_per_minute_are_held(server: FakeOpenAI, tmp_path: Path) -> None:
-    memory: dict[str, Any] = {}
-    with OpenAIOracle(settings(server), memory) as probing:
-        probing.connect()
-    limited = settings(server, requests_per_minute=5, grouping="none")
-    with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store, OpenAIOracle(limited, memory, store) as oracle:
-        answers = oracle.ask(labels(["cat"], EXAMPLES[:8]))
-        assert next(answers).verdict is Verdict.NO  # the first goes at once, the second twelve seconds later
-
-        def wait() -> None:
-            with suppress(OracleUnavailable):  # the oracle is closed when the test ends
-                next(answers)
-
-        late = threading.Thread(target=wait)
-        late.start()
-        late.join(0.5)
-        assert late.is_alive()
-
-
-def test_the_identity_is_not_known_before_the_oracle_is_connected(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    oracle = oracle_of()
-    for look in (lambda: oracle.identity, lambda: oracle.estimate([])):
-        with pytest.raises(OracleError, match=r"openai:gpt-4o-mini at .* call connect\(\) first"):
-            look()
-    assert server.requests == []
-    connect(oracle)
-    sent = len(server.requests)
-    connect(oracle)
-    assert len(server.requests) == sent > 0
-    assert str(oracle.identity) == "openai:gpt-4o-mini"
-
-
-def test_closing_ends_whoever_still_waits(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of()
-    oracle.connect()
+def test_closing_ends_whoever_still_waits_and_says_what_is_in_doubt(server: FakeOpenAI, oracle_of: Build) -> None:
+    oracle = oracle_of(labels_per_request=16)
     server.abilities = replace(server.abilities, latency=30.0)
-    errors: list[str] = []
+    errors, doubts = list[str](), list[int]()
 
-    def ask() -> None:
+    def wait() -> None:
         try:
-            list(oracle.ask(labels(["cat"], EXAMPLES)))
+            for reply in oracle.send(oracle.plan(labels(["cat"], EXAMPLES)), CheckedMeter()):
+                doubts.append(reply.in_doubt - reply.request.bound)
         except OracleUnavailable as error:
             errors.append(str(error))
 
-    waiting = threading.Thread(target=ask)
+    waiting = threading.Thread(target=wait)
     waiting.start()
     while server.count(CHAT) < 3:
         time.sleep(0.01)
     oracle.close()
     waiting.join(120)
-    assert errors == ["the oracle was closed while it was asked"]
+    assert (errors, doubts) == (["the oracle was closed while it was asked"], [0, 0])
+    with pytest.raises(OracleUnavailable, match="the oracle was closed"):
+        list(ask(oracle, labels(["cat"], EXAMPLES)))
 
 
-def test_voters_differ_in_seed_words_and_order(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of()
-    oracle.connect()
+def test_voters_differ_in_seed_words_and_order(server: FakeOpenAI, oracle_of: Build) -> None:
+    oracle = oracle_of(temperature=0.7)
     server.requests.clear()
-    list(oracle.ask([Compare(Kind.TWO_OF_THREE, tuple(EXAMPLES[1:4]), voter=voter) for voter in range(12)]))
+    list(ask(oracle, [Compare(Kind.TWO_OF_THREE, tuple(EXAMPLES[1:4]), voter=voter) for voter in range(12)]))
     bodies = server.bodies(CHAT)
     assert len({body["seed"] for body in bodies}) == 12
     pages = [body["messages"][1]["content"] for body in bodies]
@@ -302,67 +234,40 @@ def test_voters_differ_in_seed_words_and_order(server: FakeOpenAI, oracle_of: Ca
 
 def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, tmp_path: Path) -> None:
     memory = tmp_path / "deep" / "servers.json"
-    for _ in range(3):
-        with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
-            oracle.connect()
-            assert dict(oracle.identity.parameters)["format"] == "json_schema"
-    assert server.count(CHAT) == 1
-    assert KEY not in memory.read_text()
-    memory.write_text("{broken")
-    with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
-        oracle.connect()
+    for content in (None, None, "{broken"):
+        if content:
+            memory.write_text(content)
+        with OpenAIOracle(config_of(server), Remembered(memory)) as oracle:
+            learn(oracle)
+        assert KEY not in memory.read_text()
     assert server.count(CHAT) == 2
 
 
-@pytest.mark.parametrize(("output", "form"), [("schema", "json_schema"), ("json", "json_object"), ("text", "")])
-def test_the_form_of_replies_can_be_chosen(oracle_of: Callable[..., OpenAIOracle], output: str, form: str) -> None:
-    oracle = oracle_of(output=output)
-    oracle.connect()
-    assert dict(oracle.identity.parameters)["format"] == form
-    assert wrong(oracle.ask(labels(["cat"], EXAMPLES))) == []
+@pytest.mark.parametrize(("output", "how"), [("schema", "json_schema"), ("json", "json_object"), ("text", "text")])
+def test_the_form_of_replies_can_be_chosen(oracle_of: Build, output: str, how: str) -> None:
+    answers = list(ask(oracle_of(output=output), labels(["cat"], EXAMPLES)))
+    assert wrong(answers) == []
+    assert {answer.how for answer in answers} == {how}
 
 
-def test_reasoning_and_cached_tokens_are_booked(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
-    server.abilities = Abilities(reasoning=640, cached=0.5)
-    answers = list(oracle_of().ask(labels(["cat"], EXAMPLES)))
-    assert sum(answer.usage.reasoning_tokens for answer in answers) == 640 * len(server.book_of_questions)
-    cached = sum(charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book_of_questions)
-    assert sum(answer.usage.cached_tokens for answer in answers) == cached > 0
-    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
-    body = server.bodies(CHAT)[-1]
-    assert body["max_completion_tokens"] > 4_000
+def test_an_outline_sends_nothing_and_is_near_the_truth(server: FakeOpenAI) -> None:
+    questions: list[Question] = [*labels(["cat", "bird"], EXAMPLES), *comparisons()]
+    with OpenAIOracle(config_of(server)) as oracle:
+        outline = planned(oracle, questions)[1:]  # after the probe
+        assert server.requests == []
+        cost = sum(answer.cost for answer in ask(oracle, questions))
+        assert [request.bound for request in outline] == bounds(oracle, questions)
+    usual = sum(request.usual for request in outline)
+    assert len(outline) == 7
+    assert 0.3 < usual / cost < 3
+    assert usual < sum(request.bound for request in outline)
 
 
-def test_a_forecast_sends_nothing_and_is_near_the_truth(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    oracle = oracle_of()
-    questions = labels(["cat", "bird"], EXAMPLES)
-    forecast = oracle.forecast(questions)
-    assert server.requests == []
-    answers = list(oracle.ask(questions))
-    assert forecast.requests == 2
-    assert 0.3 < forecast.cost / sum(answer.cost for answer in answers) < 3
-    assert forecast.cost < sum(oracle.estimate(questions))
-
-
-def test_the_usage_of_one_request_is_split_in_proportion(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
-    long = replace(EXAMPLES[1], text="cat " * 1000, digest="long")
-    answers = {a.question: a for a in oracle_of().ask(labels(["cat"], [EXAMPLES[0], long]))}
-    short_share, long_share = (answers[question].cost for question in labels(["cat"], [EXAMPLES[0], long]))
-    assert long_share > 3 * short_share
-    assert sum(a.cost for a in answers.values()) == server.spent_on_questions(PRICE)
-
-
-def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
-) -> None:
+def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(server: FakeOpenAI, oracle_of: Build) -> None:
     server.mind = FakeModel([*WORDS, f"tag {KEY}"])
     examples = tuple(replace(EXAMPLES[0], text=text, digest=text) for text in (f"tag {KEY}", f"1 tag {KEY}", "none"))
     oracle = oracle_of()
-    answers = list(oracle.ask([Compare(Kind.TWO_OF_THREE, examples)]))
+    answers = list(ask(oracle, [Compare(Kind.TWO_OF_THREE, examples)]))
     assert answers[0].verdict is Verdict.FEATURE
     assert KEY not in str([answer.to_json() for answer in answers])
     assert KEY not in repr(oracle)

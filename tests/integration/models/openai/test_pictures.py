@@ -4,48 +4,29 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
-from pydantic import SecretStr
 
+from tests.integration.models.openai.conftest import Build
+from tests.support.asking import ask, bounds
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import labels, picture_example
 from tests.support.fake_openai.mind import COLOURS
 from tests.support.made import write_film
 from twothirds.discovery.questions import Kind
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.oracle import OpenAIOracle
 from twothirds.models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from twothirds.models.prompting.pictures import ImageUrls, data_url, frames_of
 from twothirds.sources.dataset import Example, picture_at
 from twothirds.sources.errors import DatasetError
-
-Build = Callable[..., OpenAIOracle]
 
 
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
     with FakeOpenAI(FakeModel(["red", "green", "blue"])) as running:
         yield running
-
-
-@pytest.fixture
-def oracle_of(server: FakeOpenAI) -> Iterator[Build]:
-    opened: list[OpenAIOracle] = []
-
-    def build(**changes: Any) -> OpenAIOracle:
-        base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("sk-x"), retry_delay=0.01)
-        opened.append(OpenAIOracle(replace(base, **changes)))
-        return opened[-1]
-
-    yield build
-    for oracle in opened:
-        oracle.close()
 
 
 @pytest.fixture
@@ -77,22 +58,22 @@ def test_pictures_are_compared_and_labelled(
     reds = [picture_example(tmp_path, "red", (40 + number, 30), f"red{number}") for number in range(3)]
     blues = [picture_example(tmp_path, "blue", (40 + number, 30), f"blue{number}") for number in range(3)]
     oracle = oracle_of()
-    [answer] = oracle.ask([Compare(Kind.TWO_OF_THREE, (reds[0], blues[0], reds[1]))])
+    [answer] = ask(oracle, [Compare(Kind.TWO_OF_THREE, (reds[0], blues[0], reds[1]))])
     assert answer.feature is not None
     assert (answer.feature.name, answer.shown) == ("red", (0, 2))
-    answers = list(oracle.ask(labels(["red", "blue"], [*reds, *blues])))
+    answers = list(ask(oracle, labels(["red", "blue"], [*reds, *blues])))
     for answer in answers:
         assert isinstance(answer.question, Label)
         has = answer.question.feature.name in answer.question.example.id
         assert answer.verdict is (Verdict.YES if has else Verdict.NO)
-    assert oracle.estimate([answer.question for answer in answers])[0] > max(answer.cost for answer in answers)
+    assert all(bound > 0 for bound in bounds(oracle, [answer.question for answer in answers]))
 
 
 def test_pictures_are_sent_small_and_with_the_detail_asked_for(
     server: FakeOpenAI, oracle_of: Build, tmp_path: Path
 ) -> None:
     large = picture_example(tmp_path, "green", (900, 300))
-    list(oracle_of(image_size=64, detail="low").ask([Label(Feature("green"), large)]))
+    list(ask(oracle_of(image_size=64, detail="low"), [Label(Feature("green"), large)]))
     [part] = [part for part in server.bodies(CHAT)[-1]["messages"][1]["content"] if part["type"] == "image_url"]
     assert part["image_url"]["detail"] == "low"
     assert opened(part["image_url"]["url"]).size == (64, 21)
@@ -123,7 +104,7 @@ def test_animations_are_a_few_frames_in_order(
     server: FakeOpenAI, oracle_of: Build, tmp_path: Path, suffix: str
 ) -> None:
     moving = animation(tmp_path / f"moving{suffix}", ["red", "red", "green", "green", "blue", "blue"])
-    [answer] = oracle_of(frames=3).ask([Label(Feature("green"), moving)])
+    [answer] = ask(oracle_of(frames=3), [Label(Feature("green"), moving)])
     assert answer.verdict is Verdict.YES
     content = server.bodies(CHAT)[-1]["messages"][1]["content"]
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
@@ -171,7 +152,7 @@ def test_a_picture_that_is_gone_stops_the_run_with_its_name(
 ) -> None:
     (tmp_path / "red.png").unlink()
     with pytest.raises(OracleUnavailable, match=r"red\.png"):
-        list(oracle_of().ask([Label(Feature("red"), coloured["red"])]))
+        list(ask(oracle_of(), [Label(Feature("red"), coloured["red"])]))
 
 
 def test_a_model_that_does_not_see_is_one_line(
@@ -181,4 +162,4 @@ def test_a_model_that_does_not_see_is_one_line(
     with pytest.raises(
         OracleUnavailable, match=r"'gpt-4o-mini' does not accept images .*choose a model that accepts images"
     ):
-        list(oracle_of().ask([Label(Feature("red"), coloured["red"])]))
+        list(ask(oracle_of(), [Label(Feature("red"), coloured["red"])]))

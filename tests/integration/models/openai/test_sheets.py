@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,29 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from pydantic import SecretStr
 
+from tests.integration.models.openai.conftest import PRICE, Build, config_of
+from tests.support.asking import ask, learn, replies
 from tests.support.fake_openai import CHAT, Failings, LifelikeServer
 from tests.support.fake_openai.lifelike import _signature
 from tests.support.fake_openai.sheets import pictures_of
 from tests.support.fake_openai.tokens import picture_tokens
 from twothirds.discovery.questions import Kind
-from twothirds.models.openai.bounds import Bounds
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.oracle import OpenAIOracle
-from twothirds.models.openai.probe import Abilities
+from twothirds.models.openai import OpenAIConfig, OpenAIOracle
+from twothirds.models.openai.abilities import Abilities
+from twothirds.models.openai.tokens import Pricing
 from twothirds.models.oracle import Compare, Feature, Label, OracleError, Verdict
-from twothirds.models.prices import parse_price
 from twothirds.models.prompting.pictures import data_url
 from twothirds.models.prompting.prompts import SheetPart
 from twothirds.models.prompting.sheets import SMALLEST, drawn, size_of, tokens_of
 from twothirds.sources import Dataset, load_dataset
 from twothirds.sources.dataset import Example, picture_at
 
-PRICE = parse_price("0.15,0.60,0.075")
 ABILITIES = Abilities(format="json_schema")
 FAULTLESS = Failings(label_noise=0, vague=0, repeats_known=0, other_words=0, prose=0, too_many=0, broken=0, slow=0)
-Build = Callable[..., OpenAIOracle]
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +43,6 @@ def faces() -> Dataset:
 def server(faces: Dataset) -> Iterator[LifelikeServer]:
     with LifelikeServer(faces, FAULTLESS, price=PRICE) as running:
         yield running
-
-
-@pytest.fixture
-def oracle_of(server: LifelikeServer) -> Iterator[Build]:
-    opened: list[OpenAIOracle] = []
-
-    def build(**changes: Any) -> OpenAIOracle:
-        base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("sk-x"), retry_delay=0.01, price=PRICE)
-        opened.append(OpenAIOracle(replace(base, **changes)))
-        opened[-1].connect()
-        return opened[-1]
-
-    yield build
-    for oracle in opened:
-        oracle.close()
 
 
 def pictures_sent(server: LifelikeServer) -> list[int]:
@@ -106,11 +88,10 @@ def test_a_question_with_its_pictures_on_a_sheet_costs_a_third_and_is_answered_a
     asked, costs = triples(faces, 4), {}
     for sheet in ("off", "auto"):
         oracle, before = oracle_of(sheet=sheet), len(server.requests)
-        bounds = oracle.estimate(asked)
-        answers = list(oracle.ask(asked))
-        costs[sheet] = sum(answer.cost for answer in answers)
-        assert costs[sheet] <= sum(bounds)
-        assert max(answer.cost for answer in answers) <= max(bounds)
+        told = list(replies(oracle, asked))
+        answers = [reply.answers[0] for reply in told]
+        costs[sheet] = sum(reply.cost for reply in told)
+        assert all(reply.cost <= reply.request.bound for reply in told)
         requests = server.requests[before:]
         assert {len(pictures_of_body(request.json())) for request in requests} <= {0, 3 if sheet == "off" else 1}
         for answer in answers:
@@ -125,16 +106,13 @@ def test_a_question_with_its_pictures_on_a_sheet_costs_a_third_and_is_answered_a
 def test_charges_stay_within_what_is_reserved_while_the_server_fails(faces: Dataset) -> None:
     habits = Failings(prose=0.3, too_many=0.1, broken=0.3, slow=0)
     asked = triples(faces, 12)
-    with LifelikeServer(faces, habits, price=PRICE, seed=2) as server:
-        config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.01)
-        with OpenAIOracle(config) as oracle:
-            oracle.connect()
-            before = server.spent(PRICE)
-            reserved = dict(zip(asked, oracle.estimate(asked), strict=True))
-            answers = list(oracle.ask(asked))
-        assert all(answer.cost + answer.in_doubt <= reserved[answer.question] for answer in answers)  # type: ignore[index]
+    with LifelikeServer(faces, habits, price=PRICE, seed=2) as server, OpenAIOracle(config_of(server)) as oracle:
+        learn(oracle)
+        before = server.spent(PRICE)
+        told = list(replies(oracle, asked))
+        assert all(reply.cost + reply.in_doubt <= reply.request.limit for reply in told)
         assert server.failed > 0
-        assert server.spent(PRICE) - before <= sum(answer.cost + answer.in_doubt for answer in answers)
+        assert server.spent(PRICE) - before <= sum(reply.cost + reply.in_doubt for reply in told)
 
 
 def pictures_of_body(body: dict[str, Any]) -> list[str]:
@@ -177,7 +155,7 @@ def test_a_sheet_is_drawn_where_it_is_cheaper_and_takes_nothing_away(
 ) -> None:
     shown = [picture(tmp_path, number, side) for number in range(3)]
     config = replace(OpenAIConfig("gpt-4o-mini", price=PRICE), **changes)
-    form = Bounds.of(config, ABILITIES).single(Compare(Kind.TWO_OF_THREE, tuple(shown)))
+    form = Pricing.of(config, ABILITIES).form([Compare(Kind.TWO_OF_THREE, tuple(shown))])
     parts = [part for message in form.messages for part in message.parts if not isinstance(part, str)]
     assert len(parts) == expected
 
@@ -190,13 +168,13 @@ def picture(folder: Path, number: int, side: int) -> Example:
 
 def test_labels_never_travel_on_sheets(server: LifelikeServer, oracle_of: Build, faces: Dataset) -> None:
     hat = Feature("hat", "A hat is worn.")
-    list(oracle_of(grouping="feature").ask([Label(hat, example) for example in faces.examples[:6]]))
+    list(ask(oracle_of(grouping="feature"), [Label(hat, example) for example in faces.examples[:6]]))
     assert pictures_sent(server) == [6]
 
 
 def test_groups_travel_on_a_sheet_each(server: LifelikeServer, oracle_of: Build, faces: Dataset) -> None:
     examples = faces.examples
-    list(oracle_of().ask([Compare(Kind.GROUPS, examples[:8], without=examples[8:16])]))
+    list(ask(oracle_of(), [Compare(Kind.GROUPS, examples[:8], without=examples[8:16])]))
     assert set(pictures_sent(server)) == {2}
 
 

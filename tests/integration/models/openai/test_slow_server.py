@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.integration.models.openai.conftest import config_of
+from tests.support.asking import ask, learn, planned
 from tests.support.fake_openai import CHAT, Abilities, FakeModel, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 from twothirds.models.cached import CachedOracle
 from twothirds.models.ledger import RunLedger
 from twothirds.models.openai import pace
-from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import OpenAIOracle
 from twothirds.models.oracle import Label
 from twothirds.models.prices import parse_price
@@ -31,8 +32,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def oracle_of(server: FakeOpenAI, memory: dict[str, Any] | None = None, price: str = "0,0") -> OpenAIOracle:
-    config = OpenAIConfig("gpt-4o-mini", server.base_url, price=parse_price(price), retry_delay=0.001)
-    return OpenAIOracle(config, memory)
+    return OpenAIOracle(config_of(server, price=parse_price(price), retry_delay=0.001), memory)
 
 
 def sizes(server: FakeOpenAI) -> list[int]:
@@ -49,10 +49,10 @@ def _labels(schema: dict[str, Any]) -> int:
 
 def test_requests_are_sized_by_the_time_that_they_take() -> None:
     with FakeOpenAI(FakeModel(WORDS), SLOW) as server, oracle_of(server) as oracle:
-        oracle.connect()
-        requests = [request.questions for request in oracle.requests(QUESTIONS)]
-        assert max(map(len, requests)) <= pace.FIRST_LABELS
-        answers = list(oracle.ask(QUESTIONS))
+        learn(oracle)
+        assert max(len(request.questions) for request in planned(oracle, QUESTIONS)) <= pace.FIRST_LABELS
+        assert oracle.traits.width == 1
+        answers = list(ask(oracle, QUESTIONS))
         assert len(answers) == len(QUESTIONS)
         assert not wrong(answers)
         assert server.longest < 2 * pace.REQUEST_SECONDS
@@ -64,9 +64,9 @@ def test_a_request_that_does_not_end_in_time_is_halved(monkeypatch: pytest.Monke
     monkeypatch.setattr(pace, "SLOW_SECONDS", 5.0)
     with FakeOpenAI(FakeModel(WORDS), Abilities(tokens_per_second=400.0)) as server:
         with oracle_of(server, price="0.15,0.6") as oracle:
-            oracle.connect()
+            learn(oracle)
             assert server.count(CHAT) == 1
-            answers = list(oracle.ask(QUESTIONS))
+            answers = list(ask(oracle, QUESTIONS))
         assert len(answers) == len(QUESTIONS)
         assert not wrong(answers)
         first, *later = sizes(server)
@@ -77,8 +77,7 @@ def test_a_request_that_does_not_end_in_time_is_halved(monkeypatch: pytest.Monke
 def test_stored_answers_are_found_whatever_the_sizes_of_requests(tmp_path: Path) -> None:
     memory: dict[str, Any] = {}
 
-    def ask(oracle: OpenAIOracle, questions: list[Label]) -> int:
-        oracle.connect()
+    def asked(oracle: OpenAIOracle, questions: list[Label]) -> int:
         recorded = CachedOracle(oracle, RunLedger(store, "run", "scope"))
         assert not wrong(recorded.ask(questions))
         return recorded.ledger.cached_calls
@@ -89,14 +88,12 @@ def test_stored_answers_are_found_whatever_the_sizes_of_requests(tmp_path: Path)
     ):
         store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
         with oracle_of(server, memory) as slow:
-            ask(slow, QUESTIONS[:30])
-            identity = slow.identity
+            asked(slow, QUESTIONS[:30])
         [remembered] = memory.values()
         assert remembered["rate"] > 0
         server.abilities = Abilities()
         with oracle_of(server, memory) as fast:
-            assert ask(fast, QUESTIONS) == 30
-            assert fast.identity == identity
+            assert asked(fast, QUESTIONS) == 30
         assert sum(sizes(server)) == len(QUESTIONS)
 
 
@@ -104,7 +101,6 @@ def test_a_known_speed_tells_the_time_ahead_and_an_unknown_one_does_not() -> Non
     memory: dict[str, Any] = {}
     with FakeOpenAI(FakeModel(WORDS), SLOW) as server:
         with oracle_of(server, memory) as oracle:
-            assert oracle.forecast(QUESTIONS).seconds == 0
-            oracle.connect()
-            list(oracle.ask(QUESTIONS[:20]))
-        assert oracle_of(server, memory).forecast(QUESTIONS * 100).seconds > 0
+            assert not any(request.seconds for request in planned(oracle, QUESTIONS))
+            list(ask(oracle, QUESTIONS[:20]))
+        assert all(request.seconds > 0 for request in planned(oracle_of(server, memory), QUESTIONS))

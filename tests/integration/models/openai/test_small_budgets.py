@@ -7,24 +7,24 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from tests.integration.conftest import Clock
+from tests.integration.models.openai.conftest import PRICE, begin, config_of
+from tests.support.asking import learn, planned
 from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, Failings, FakeOpenAI, LifelikeServer
 from tests.support.fake_openai.examples import WORDS, labels, text_example, texts, wrong
 from tests.support.made import crowd_of, random_truth
 from tests.support.slow import slow
 from twothirds.discovery import Kind
 from twothirds.flows.cli.store_check import check
-from twothirds.models.cached import CachedOracle, PaidBatch
+from twothirds.models.cached import CachedOracle, Sending
+from twothirds.models.crowd import Asks, Members, build_crowd
 from twothirds.models.ledger import RunLedger
-from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.oracle import OpenAIOracle
+from twothirds.models.openai import OpenAIOracle
 from twothirds.models.oracle import (
     Answer,
     AnswersPending,
@@ -37,13 +37,10 @@ from twothirds.models.oracle import (
     Question,
     Verdict,
 )
-from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
-from twothirds.models.prices import Price
 from twothirds.sources import Dataset, load_dataset
 from twothirds.store import Store
 from twothirds.store.requests import end_open_requests
 
-PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 NO_FAULTS = Failings(prose=0.0, too_many=0.0, broken=0.0, slow=0.0)
 FAULTS = Failings(prose=0.15, too_many=0.05, broken=0.1, slow=0.0)
 SCOPE = "scope"
@@ -72,23 +69,21 @@ class Bench:
     """Runs with budgets on one store, each in a scope of its own that knows no other's answers."""
 
     def __init__(self, server: FakeOpenAI, store: Store, **changes: Any) -> None:
-        base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("k"), price=PRICE, retry_delay=0.001)
-        self.server, self.store, self.config = server, store, replace(base, **changes)
+        self.server, self.store = server, store
+        self.config = config_of(server, **{"retry_delay": 0.001} | changes)
         self.memory: dict[str, Any] = {}
         self.runs = 0
-        self.oracle().close()
+        with self.oracle() as oracle:
+            learn(oracle)
         server.processed.clear()  # what it took to find out about the server
 
     def oracle(self, **changes: Any) -> OpenAIOracle:
-        oracle = OpenAIOracle(replace(self.config, **changes), self.memory)
-        oracle.connect()
-        return oracle
+        return OpenAIOracle(replace(self.config, **changes), self.memory)
 
     def ledger(self, budget: int | None, scope: str = SCOPE) -> RunLedger:
         self.runs += 1
-        name = f"run {self.runs}"
-        self.store.runs.begin(name, scope, name=name, flow="enrich", dataset="", oracle="", settings={})
-        return RunLedger(self.store, name, scope, budget=budget)
+        begin(self.store, f"run {self.runs}", scope)
+        return RunLedger(self.store, f"run {self.runs}", scope, budget)
 
     def recorded(self, oracle: Oracle, budget: int | None, scope: str = SCOPE) -> CachedOracle:
         return CachedOracle(oracle, self.ledger(budget, scope))
@@ -111,10 +106,10 @@ class Bench:
 
     def bound(self, asked: Sequence[Question], **changes: Any) -> int:
         with self.oracle(**changes) as oracle:
-            return sum(sum(one.bounds) for one in oracle.requests(asked))
+            return sum(request.bound for request in planned(oracle, asked))
 
 
-def bought(recorded: CachedOracle | RecordedCrowd, asked: Sequence[Question]) -> list[Answer]:
+def bought(recorded: Asks, asked: Sequence[Question]) -> list[Answer]:
     got: list[Answer] = []
     with suppress(BudgetExhausted):
         got.extend(recorded.ask(asked))
@@ -247,7 +242,7 @@ def test_a_killed_run_leaves_the_bound_of_what_it_really_sent(bench: Bench) -> N
     asked = labels(WORDS, texts(3))
     most = bench.bound(asked)
     with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PaidBatch, "_close", lambda _batch: None)
+        patch.setattr(Sending, "_give_up", lambda _: None)
         bench.server.script(CHAT, ["504"] * 9)
         assert bought(bench.recorded(oracle, most), asked) == []
     with bench.store.engine.execution_options(writes=True).begin() as connection:
@@ -311,8 +306,8 @@ def test_the_labeller_of_a_mixed_crowd_buys_whole_requests_too(bench: Bench) -> 
     asked = [label for example in texts(8) for label in labels(WORDS, [example])]
     budget = bench.bound(asked[:15])
     with bench.oracle(grouping="example") as oracle:
-        crowd = MixedCrowd(crowd_of(random_truth(8, 3)), oracle, None, Mixture())
-        got = bought(RecordedCrowd(crowd, bench.ledger(budget)), asked)
+        members = Members(crowd_of(random_truth(8, 3)), oracle)
+        got = bought(build_crowd(members, bench.ledger(budget)), asked)
     assert len(got) >= 10
     assert wrong(got) == []
     assert bench.charged == bench.store.runs.spent(SCOPE)[0] <= budget

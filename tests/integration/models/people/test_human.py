@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import Clock
+from tests.support.asking import ask
 from tests.support.made import texts
 from tests.support.people import TruthfulPerson, at_work
 from twothirds.discovery.questions import Kind
@@ -41,7 +42,8 @@ TRIPLE = Compare(Kind.TWO_OF_THREE, texts(3))
 def asked(oracle: HumanOracle | CachedOracle, questions: list[Question]) -> tuple[list[Answer], AnswersPending | None]:
     answers: list[Answer] = []
     try:
-        answers.extend(oracle.ask(questions))
+        said = oracle.ask(questions) if isinstance(oracle, CachedOracle) else ask(oracle, questions)
+        answers.extend(said)
     except AnswersPending as pending:
         return answers, pending
     return answers, None
@@ -166,7 +168,7 @@ def test_a_discovery_waits_for_people_and_goes_on_when_they_answer(
     assert truth is not None
     assert truth.mean_balanced_accuracy == 1.0
     again = run_discovery(prepare(settings), run_id="second")  # nobody is at work
-    assert again.recorded.ledger.paid_calls == 0
+    assert again.crowd.ledger.paid_calls == 0
     assert again.features() == outcome.features()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.asking import ask, bounds
 from tests.support.made import texts
 from twothirds.discovery.questions import Kind
 from twothirds.models.oracle import Compare, Feature, Label, OracleError, Question, Verdict
@@ -45,7 +46,7 @@ def votes(tmp_path: Path) -> RecordedVotes:
 def test_voter_k_is_the_kth_worker_of_that_example_and_feature(votes: RecordedVotes) -> None:
     hat = Feature("hat", "a definition is nobody's business here")
     questions = [Label(hat, E[row], voter) for row in (0, 1) for voter in (0, 1)]
-    found = [(answer.by, answer.verdict, answer.cost) for answer in votes.ask(questions)]
+    found = [(answer.by, answer.verdict, answer.cost) for answer in ask(votes, questions)]
     assert found == [
         ("ann", Verdict.YES, 7),
         ("ben", Verdict.NO, 7),
@@ -61,7 +62,7 @@ def test_what_is_not_in_the_table_is_refused_and_free(votes: RecordedVotes) -> N
         Label(Feature("beard"), E[0]),
         Compare(Kind.TWO_OF_THREE, E[:3]),
     ]
-    for answer in votes.ask(questions):
+    for answer in ask(votes, questions):
         assert answer.verdict is Verdict.REFUSED
         assert answer.cost == 0
         assert answer.note
@@ -70,7 +71,7 @@ def test_what_is_not_in_the_table_is_refused_and_free(votes: RecordedVotes) -> N
 def test_it_knows_its_features_and_how_many_votes_there_are(votes: RecordedVotes) -> None:
     assert votes.features == (Feature("hat"), Feature("warm coat"))
     assert votes.most_votes == 2
-    assert votes.estimate([Label(Feature("hat"), E[0])]) == [7]
+    assert bounds(votes, [Label(Feature("hat"), E[0])]) == [7]
 
 
 def test_another_table_is_another_oracle(tmp_path: Path, votes: RecordedVotes) -> None:
@@ -123,7 +124,7 @@ def test_the_answer_is_that_of_the_table_whatever_the_order_of_the_examples(reco
         Compare(Kind.GROUPS, (E[0], E[1]), (E[3], E[4])),
         Compare(Kind.TAG, (E[4],)),
     ]
-    found = [(one.verdict, one.feature, one.shown, one.by, one.cost) for one in recorded.ask(asked)]
+    found = [(one.verdict, one.feature, one.shown, one.by, one.cost) for one in ask(recorded, asked)]
     assert found == [
         (Verdict.FEATURE, Feature("hat", "on the head"), (0, 1), "ann", 7),
         (Verdict.FEATURE, Feature("cap"), (0, 1), "ben", 7),
@@ -141,7 +142,7 @@ def test_a_comparison_that_is_not_in_the_table_is_refused_and_free(recorded: Rec
         Compare(Kind.LEFT_RIGHT, (E[0], E[1]), (E[2], E[3]), voter=2),
         Compare(Kind.ONE_OF_THREE, (E[0], E[1], E[2])),  # the same three, another question
     ]
-    for answer in recorded.ask(asked):
+    for answer in ask(recorded, asked):
         assert (answer.verdict, answer.cost) == (Verdict.REFUSED, 0)
         assert answer.note == "not in the table of recorded comparisons"
 
@@ -167,7 +168,7 @@ def test_a_table_of_comparisons_may_come_alone(tmp_path: Path) -> None:
     alone = RecordedVotes(table_of(tmp_path, COMPARISONS))
     assert alone.features == ()
     assert len(alone.comparisons) == 6
-    (label,) = alone.ask([Label(Feature("hat"), E[0])])
+    (label,) = ask(alone, [Label(Feature("hat"), E[0])])
     assert label.verdict is Verdict.REFUSED
 
 

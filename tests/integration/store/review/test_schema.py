@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.support.any_request import send_anything
+from tests.support.asking import ask
 from tests.support.made import texts
 from twothirds.discovery.questions import Kind
 from twothirds.flows.reviewing.page import PageSettings, invite, make_app
@@ -26,7 +27,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     with Store.open(str(path)) as store:
         labels = [Label(Feature("beard"), example) for example in texts(5)]
         with pytest.raises(AnswersPending):
-            list(HumanOracle(store.queue).ask([Compare(Kind.TWO_OF_THREE, texts(3)), *labels]))
+            list(ask(HumanOracle(store.queue), [Compare(Kind.TWO_OF_THREE, texts(3)), *labels]))
         made = make_app(store, PageSettings(submit_addresses=("http://127.0.0.1:1",)))
         made.state.links = {
             "reviewer": invite(store, "ann", days=1),

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.integration.conftest import Clock
+from tests.support.asking import ask
 from tests.support.review_site import Site, Visitor, running_site
 from twothirds.discovery.questions import Kind
 from twothirds.flows.cli.app import main
@@ -68,7 +69,7 @@ def asked(store: Store) -> Store:
     oracle = HumanOracle(store.queue)
     labels = [Label(Feature("beard"), example, 0) for example in examples[:5]]
     with pytest.raises(AnswersPending):
-        list(oracle.ask([Compare(Kind.TWO_OF_THREE, examples[:3]), *labels]))
+        list(ask(oracle, [Compare(Kind.TWO_OF_THREE, examples[:3]), *labels]))
     return store
 
 

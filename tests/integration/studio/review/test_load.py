@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.made import texts
 from tests.support.review_crowd import Crowd
 from tests.support.review_site import free_port, start_page
@@ -17,12 +18,12 @@ from twothirds.store import Store
 VOTES = 3
 
 
-def ask(store: Store, questions: int) -> HumanOracle:
+def enqueue(store: Store, questions: int) -> HumanOracle:
     features = [Feature(f"feature {letter}") for letter in "abcdefghij"]
     examples = texts(questions // len(features))
     wanted: list[Question] = [Label(f, e, voter) for f in features for e in examples for voter in range(VOTES)]
     with pytest.raises(AnswersPending, match=f"^{questions} questions wait for {VOTES} votes each"):
-        list(HumanOracle(store.queue).ask(wanted))
+        list(ask(HumanOracle(store.queue), wanted))
     return HumanOracle(store.queue)
 
 
@@ -52,7 +53,7 @@ def many_people_at_once(url: str, people: int, questions: int, think: float) -> 
     """How long 99 of 100 requests took at most. What they have answered in the end is exact."""
     port = free_port()
     with Store.open(url) as store:
-        ask(store, questions)
+        enqueue(store, questions)
         page = start_page(url, port)
         crowd = crowd_of(store, port, people, think)
         try:

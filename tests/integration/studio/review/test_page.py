@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.support.asking import ask
 from tests.support.made import texts, write_film
 from tests.support.review_site import Site, Visitor, running_site
 from twothirds.discovery.questions import Kind
@@ -256,7 +257,7 @@ def test_people_read_what_the_data_is_about_beside_each_question(site: Site) -> 
     people = HumanOracle(site.store.queue, "q", HumanTerms(about="Notes of <b>a shop</b>", avoid="brand names"))
     comparison, label = Compare(Kind.TAG, texts(1)), Label(BEARD, texts(2)[1])
     with pytest.raises(AnswersPending):
-        list(people.ask([comparison, label]))
+        list(ask(people, [comparison, label]))
     ann = site.visitor("ann")
     page = ann.get().text
     assert "Notes of &lt;b&gt;a shop&lt;/b&gt;" in page
@@ -267,7 +268,7 @@ def test_people_read_what_the_data_is_about_beside_each_question(site: Site) -> 
     assert "Not wanted" not in page
     plain = HumanOracle(site.store.queue, "q")
     with pytest.raises(AnswersPending, match="1 question waits"):  # another text is another question
-        list(plain.ask([comparison]))
+        list(ask(plain, [comparison]))
 
 
 def test_examples_that_defined_a_feature_stand_beside_its_labels_whatever_is_asked_first(site: Site) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import Clock
+from tests.support.asking import ask
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
 from twothirds.discovery.questions import Kind
@@ -73,13 +74,13 @@ def test_names_are_suggested_from_the_same_queue_and_data_set_and_none_that_is_f
     for name, people, dataset in (("from here", "a", "x"), ("elsewhere", "b", "x"), ("other data", "a", "y")):
         oracle = HumanOracle(queue, people, dataset=dataset)
         with pytest.raises(Exception, match="wait"):
-            list(oracle.ask([Label(Feature(name), texts(1)[0])]))
+            list(ask(oracle, [Label(Feature(name), texts(1)[0])]))
     for known in ("hat", "smile"):
         with pytest.raises(Exception, match="wait"):
-            list(HumanOracle(queue, "a", dataset="x").ask([Label(Feature(known), texts(1)[0])]))
+            list(ask(HumanOracle(queue, "a", dataset="x"), [Label(Feature(known), texts(1)[0])]))
     asked = Compare(Kind.TWO_OF_THREE, texts(3), known=("hat",), exclude=("smile",))
     with pytest.raises(Exception, match="wait"):
-        list(HumanOracle(queue, "a", HumanTerms(priority=1), dataset="x").ask([asked]))
+        list(ask(HumanOracle(queue, "a", HumanTerms(priority=1), dataset="x"), [asked]))
     assert suggested(site.visitor("ann")) == ["from here"]
 
 

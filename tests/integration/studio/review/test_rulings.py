@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
 from tests.support.store_steps import SCOPE, begin
@@ -56,10 +57,10 @@ def test_disputed_labels_are_shown_with_their_votes_and_decided_for_good(site: S
     (item,) = boss.hidden("item")
     assert boss.post("/admin/rule", {"item": item, f"rule-{item}": "yes"}).status_code == 303
     assert "do not disagree" in boss.get("/admin/disputed").text
-    said = list(HumanOracle(site.store.queue).ask(wanted))
+    said = list(ask(HumanOracle(site.store.queue), wanted))
     about = [one for one in said if isinstance(one.question, Label) and one.question.example == SHOWN[0]]
     assert [(one.verdict, one.by, one.cost) for one in about] == [(Verdict.YES, "boss", 0)] * 2
-    more = list(HumanOracle(site.store.queue).ask([Label(BEARD, SHOWN[0], voter) for voter in range(5)]))
+    more = list(ask(HumanOracle(site.store.queue), [Label(BEARD, SHOWN[0], voter) for voter in range(5)]))
     assert {one.verdict for one in more} == {Verdict.YES}, "nobody is asked again"
 
 
@@ -120,4 +121,4 @@ def test_new_reviewers_practise_on_agreed_labels_with_feedback(strict: Site) -> 
     assert purposes == ["check"] * 3, "no votes"
     assert "practise" not in ann.get("/").text, "ann is no new reviewer"
     with pytest.raises(AnswersPending):
-        list(HumanOracle(strict.store.queue).ask([Label(Feature("hat"), SHOWN[0])]))
+        list(ask(HumanOracle(strict.store.queue), [Label(Feature("hat"), SHOWN[0])]))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.asking import ask
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
 from twothirds.models.oracle import AnswersPending, Feature, Label
@@ -37,7 +38,7 @@ def published(site: Site, feature: str, token: str) -> str:
     """The address of a task of six labels for two people."""
     wanted = [Label(Feature(feature), example, voter) for example in texts(QUESTIONS) for voter in range(VOTES)]
     with pytest.raises(AnswersPending) as pending:
-        list(HumanOracle(site.store.queue).ask(wanted))
+        list(ask(HumanOracle(site.store.queue), wanted))
     terms = {"people": VOTES, "market": "sandbox", "bound": 0}
     site.store.queue.mturk.plan([Hit(token, "", pending.value.items, terms, "run")])
     return f"{site.address}/task/{Signer(site.store.queue.people.secret(SECRET)).sign(token, TASK)}"

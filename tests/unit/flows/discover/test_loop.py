@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.asking import Asked
 from tests.support.made import crowd_of, letters, random_truth, texts
 from twothirds.discovery import UNKNOWN
 from twothirds.discovery.strategies import make_strategy
 from twothirds.flows.discover.findings import Progress, StopReason
 from twothirds.flows.discover.loop import Asker, Limits, Loop
+from twothirds.models.crowd import Asks
 from twothirds.models.labelling import Elicited, LabelBatch, Votes, collect_answers, collect_votes
-from twothirds.models.oracle import Answer, Compare, Feature, NamedFeature, Oracle, OracleUnavailable, Verdict
+from twothirds.models.oracle import Answer, Compare, Feature, NamedFeature, OracleUnavailable, Verdict
 from twothirds.sources import Example
 
 
-def labelling(oracle: Oracle, examples: Sequence[Example], votes: int = 1) -> Callable[[list[Feature]], Votes]:
-    return lambda features: collect_votes(oracle, LabelBatch(examples, features, votes))
+def labelling(asked: Asks, examples: Sequence[Example], votes: int = 1) -> Callable[[list[Feature]], Votes]:
+    return lambda features: collect_votes(asked, LabelBatch(examples, features, votes))
 
 
 def discovered(
@@ -31,7 +33,7 @@ def discovered(
     **behaviour: Any,
 ) -> Progress:
     examples = texts(len(truth))
-    crowd = crowd_of(truth, **behaviour)
+    crowd = Asked(crowd_of(truth, **behaviour))
     made = make_strategy(strategy, len(examples), np.random.default_rng(0), **(options or {}))
     return Loop(made, examples, limits, Asker(partial(collect_answers, crowd), labelling(crowd, examples, votes))).run()
 
@@ -174,7 +176,7 @@ def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_
     answered: int,
 ) -> None:
     examples, left = texts(30), answered
-    crowd = crowd_of(random_truth(30, 10))
+    crowd = Asked(crowd_of(random_truth(30, 10)))
 
     def compare(questions: list[Compare]) -> Elicited:
         nonlocal left
@@ -199,7 +201,7 @@ class LiveRuns:
     def __init__(self, limits: Limits, truth: NDArray[np.int8] | None = None) -> None:
         truth = random_truth(40, 30) if truth is None else truth
         self.examples, self.asked = texts(len(truth)), list[tuple[str, list[str]]]()
-        crowd = crowd_of(truth)
+        crowd = Asked(crowd_of(truth))
         put = labelling(crowd, self.examples)
 
         def compare(questions: list[Compare]) -> Elicited:
@@ -260,7 +262,7 @@ def test_after_a_short_answer_fewer_features_are_asked_for_and_after_a_full_one_
         return Elicited([Answer(question, verdict, "me", names[0] if names else None, more=more)])
 
     strategy = make_strategy("auto", 30, np.random.default_rng(0), most=8)
-    label = labelling(crowd_of(random_truth(30, 10)), examples)
+    label = labelling(Asked(crowd_of(random_truth(30, 10))), examples)
     Loop(strategy, examples, Limits(queries=8, per_question=8), Asker(compare, label)).run()
     assert asked == [8, 8, 6, 3, 2, 4, 8, 8]
 

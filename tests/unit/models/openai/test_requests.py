@@ -1,10 +1,11 @@
-"""The requests that are planned for questions: each question once, and what is reserved for it is its share of them."""
+"""The requests that are planned for questions: each question once, and what they cost at most."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from twothirds.discovery import Kind
-from twothirds.models.openai.bounds import Bounds
+from twothirds.models.openai.abilities import Abilities
 from twothirds.models.openai.config import OpenAIConfig
-from twothirds.models.openai.label_groups import rectangles
-from twothirds.models.openai.probe import Abilities
-from twothirds.models.oracle import Compare, Feature, Label, Question
-from twothirds.models.prices import Price, bound
+from twothirds.models.openai.grouping import rectangles
+from twothirds.models.openai.pace import Pace
+from twothirds.models.openai.tokens import Pricing
+from twothirds.models.oracle import Compare, Feature, Label, Question, Request
+from twothirds.models.prices import Price, Tokens
 from twothirds.sources.dataset import Example
 
 PICTURES = [Example(f"p{number}", digest=f"p{number}", image=f"{number}.png") for number in range(6)]
@@ -41,51 +43,38 @@ ways = st.fixed_dictionaries(
 )
 
 
-def bounds_of(way: dict[str, object], *, decisions: bool = False) -> Bounds:
-    return Bounds.of(replace(CONFIG, **way), Abilities(format="json_schema", decisions=decisions))  # type: ignore[arg-type]
+def requests_of(questions: list[Question], way: dict[str, Any], *, decisions: bool = False) -> list[Request]:
+    pricing = Pricing.of(replace(CONFIG, **way), Abilities(format="json_schema", decisions=decisions))
+    return list(pricing.requests(questions, Pace(16, is_free=False)))
 
 
 @given(asked, ways, st.booleans())
-def test_every_question_is_in_one_request_and_reserves_its_share_of_it(
-    questions: list[Question], way: dict[str, object], decisions: bool
+def test_every_question_is_in_one_request_that_can_carry_it_and_its_bounds_hold(
+    questions: list[Question], way: dict[str, Any], decisions: bool
 ) -> None:
-    bounds = bounds_of(way, decisions=decisions)
-    planned = bounds.requests(questions, more=False)
-    assert Counter(one for request in planned for one in request.questions) == Counter(questions)
-    for request in planned:
-        first, most = request.questions[0], bounds.request(request.questions)
-        batch = bounds.config.provider_batch and isinstance(first, Label)
-        assert sum(request.bounds) == bound(bounds.tariff(first), most, batch=batch)
-        for question, share in zip(request.questions, request.bounds, strict=True):
-            assert share <= bounds.weight(question) <= bounds.price(question)  # alone it costs no less
+    requests = requests_of(questions, way, decisions=decisions)
+    assert Counter(one for request in requests for one in request.questions) == Counter(questions)
+    for request in requests:
+        assert 0 < request.usual <= request.bound <= request.limit
+        assert request.limit >= CONFIG.asks * request.bound
         together = [one for one in request.questions if isinstance(one, Label)]
+        alone = [requests_of([one], way, decisions=decisions)[0] for one in request.questions]
+        assert request.bound <= sum(one.bound for one in alone), "together they cost no more"
         if together:
-            assert len(rectangles(together)) == 1  # one request can carry them
-
-
-@given(asked, ways)
-def test_while_more_are_to_come_none_is_lost_and_some_are_sent(
-    questions: list[Question], way: dict[str, object]
-) -> None:
-    bounds = bounds_of(way)
-    sent = [one for request in bounds.requests(questions, more=True) for one in request.questions]
-    assert sent
-    assert not Counter(sent) - Counter(questions)
-    everything = [one for group in bounds._all_groups(questions, width=10) for one in group]
-    assert Counter(everything) == Counter(questions)
+            assert len(rectangles(together)) == 1
+            assert len({one.voter for one in together}) == 1
 
 
 @pytest.mark.parametrize("features", [20, 60, 96])
-def test_labels_of_a_picture_reserve_the_picture_once(features: int) -> None:
-    bounds = bounds_of({})
-    row = [Label(Feature(f"f{number}", "It has it."), PICTURES[0]) for number in range(features)]
-    [request] = bounds.requests(row, more=False)
-    assert sum(request.bounds) < 3 * bounds.weight(row[0])
-    assert sum(map(bounds.price, row)) > 20 * sum(request.bounds)
+def test_labels_of_a_picture_reserve_the_picture_once_and_may_cost_it_for_each(features: int) -> None:
+    row: list[Question] = [Label(Feature(f"f{number}", "It has it."), PICTURES[0]) for number in range(features)]
+    [request], [alone] = requests_of(row, {}), requests_of(row[:1], {})
+    assert request.bound < 3 * alone.bound
+    assert 0.9 * features * alone.limit < request.limit < 2 * features * alone.limit
 
 
-def test_a_row_at_the_end_waits_for_the_rest_of_its_labels() -> None:
-    """Questions are claimed some at a time: the last example may go on in the next part."""
-    row = [Label(Feature(f"f{number}", "It has it."), example) for example in PICTURES[:3] for number in range(30)]
-    sent = bounds_of({}).requests(row[:70], more=True)
-    assert [len(request.questions) for request in sent] == [30, 30]
+def test_a_bound_that_was_exceeded_is_raised_and_stays_a_sum_that_can_be_kept() -> None:
+    pricing = Pricing.of(CONFIG, Abilities())
+    plain = pricing.most_cost("chat", Tokens(1_000, 10), 1.0)
+    assert pricing.most_cost("chat", Tokens(1_000, 10), 2.5) == -(-plain * 5 // 2)
+    assert pricing.most_cost("chat", Tokens(1_000, 10), 1e30) < 2**40

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from twothirds.models.openai.bounds import Bounds
 from twothirds.models.openai.config import OpenAIConfig
 from twothirds.models.openai.oracle import identity_of
-from twothirds.models.openai.probe import Abilities
 from twothirds.models.oracle import OracleError, OracleIdentity
 
 
 def identity(url: str | None = None, **changes: Any) -> OracleIdentity:
-    return identity_of(Bounds.of(OpenAIConfig("gpt-4o-mini", url, **changes), Abilities(format="json_schema")))
+    return identity_of(OpenAIConfig("gpt-4o-mini", url, **changes))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.made import crowd_of, random_truth, texts
+from tests.support.asking import ask
+from tests.support.made import random_truth, texts
 from twothirds.discovery import UNKNOWN
-from twothirds.models.oracle import ComputesLabels, Feature, Label, OracleError, Verdict
-from twothirds.models.people.simulated import Behaviour, FreeCrowd
+from twothirds.models.oracle import Feature, Label, OracleError, Verdict
+from twothirds.models.people.simulated import Behaviour, SimulatedOracle
 
 EXAMPLES, NAMES = 40, ("a", "b", "c", "d")
 TRUTH = random_truth(EXAMPLES, len(NAMES), seed=2)
@@ -25,8 +26,8 @@ BEHAVIOURS: list[dict[str, Any]] = [
 ]
 
 
-def free(**behaviour: Any) -> FreeCrowd:
-    return FreeCrowd(texts(EXAMPLES), TRUTH, NAMES, seed=4, behaviour=Behaviour(**behaviour))
+def free(**behaviour: Any) -> SimulatedOracle:
+    return SimulatedOracle(texts(EXAMPLES), TRUTH, NAMES, seed=4, behaviour=Behaviour(**behaviour))
 
 
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
@@ -35,21 +36,19 @@ def test_computed_votes_are_the_asked_ones(behaviour: dict[str, Any], voter: int
     crowd = free(**behaviour)
     examples = texts(EXAMPLES)[::-1]
     wanted = np.random.default_rng(0).random((EXAMPLES, len(FEATURES))) < 0.7
-    said = crowd.computed_votes(FEATURES, examples, voter, wanted)
+    said = crowd.compute(FEATURES, examples, voter, wanted)
     assert said.chances is None
     for row, column in np.argwhere(wanted).tolist():
-        [answer] = crowd.ask([Label(FEATURES[column], examples[row], voter)])
+        [answer] = ask(crowd, [Label(FEATURES[column], examples[row], voter)])
         code = {Verdict.YES: 1, Verdict.NO: 0}.get(answer.verdict, UNKNOWN)
         assert said.labels[row, column] == code
         assert said.refused[row, column] == (answer.verdict is Verdict.REFUSED)
 
 
 def test_only_a_free_crowd_computes_labels() -> None:
-    assert isinstance(free(), ComputesLabels)
-    assert not isinstance(crowd_of(TRUTH), ComputesLabels)
-    assert Behaviour().is_free
-    assert not Behaviour(price=1).is_free
-    assert not Behaviour(latency=0.01).is_free
+    assert free().traits.deterministic
+    assert not free(price=1).traits.deterministic
+    assert not free(latency=0.01).traits.deterministic
 
 
 @pytest.mark.parametrize("behaviour", [{}, {"flip": 0.3}])
@@ -57,5 +56,5 @@ def test_an_example_that_the_truth_lacks_is_an_error_unless_no_feature_is_known(
     crowd, examples = free(**behaviour), texts(EXAMPLES + 1)
     wanted = np.ones((len(examples), 1), np.bool_)
     with pytest.raises(OracleError, match="'e40' is not in the truth"):
-        crowd.computed_votes([Feature("a")], examples, 0, wanted)
-    assert (crowd.computed_votes([Feature("zebra")], examples, 0, wanted).labels == UNKNOWN).all()
+        crowd.compute([Feature("a")], examples, 0, wanted)
+    assert (crowd.compute([Feature("zebra")], examples, 0, wanted).labels == UNKNOWN).all()

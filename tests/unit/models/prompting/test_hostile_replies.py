@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from twothirds.discovery.questions import Kind
 from twothirds.models.openai.chat import answers_by_position
-from twothirds.models.openai.client import Reply
+from twothirds.models.openai.client import ServerReply
 from twothirds.models.oracle import Compare, Verdict
 from twothirds.models.prices import read_usage
 from twothirds.models.prompting.comparisons import parse_feature, shown_order
@@ -71,7 +71,7 @@ def test_any_json_is_read_without_an_exception(data: Any, question: Compare, cou
 @given(JSON)
 def test_any_json_is_a_reply(data: Any) -> None:
     for body in (data, {"choices": data}, {"choices": [data]}, {"choices": [{"message": data}], "usage": data}):
-        reply = Reply.read(json.dumps(body))
+        reply = ServerReply.read(json.dumps(body))
         assert isinstance(reply.message.text, str)
         assert reply.tokens is None or reply.tokens.input >= 0
     usage = read_usage({"usage": {"prompt_tokens": data, "completion_tokens": data, "prompt_tokens_details": data}})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.fake_openai.mind import read_page
 from twothirds.discovery.questions import Kind
-from twothirds.models.openai.session import CHAT
+from twothirds.models.openai.chat import CHAT
 from twothirds.models.oracle import Compare, Feature, Label
 from twothirds.models.prompting.comparisons import compare_messages
 from twothirds.models.prompting.labels import label_form, material_messages, predicates

@@ -14,7 +14,7 @@ from tests.support.steered_runs import TRAITS, Killed, discovered, kill, setting
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.profiles import Profile
 from twothirds.flows.discover.run import run_discovery
-from twothirds.models import Answer, LabelBatch, Oracle, Votes, collect_votes
+from twothirds.models import Answer, Asks, LabelBatch, Votes, collect_votes
 from twothirds.reports.curation.events import read_events
 from twothirds.reports.curation.log import read_log
 from twothirds.reports.export import export_run
@@ -139,7 +139,7 @@ def test_a_lowered_budget_does_not_wait_for_the_labels_of_a_round(
     chosen = settings(world, budget="1")
     lower, answered = wishing(out_of(chosen), action="budget", usd="0.01"), 0
 
-    def label(oracle: Oracle, batch: LabelBatch) -> Votes:
+    def label(oracle: Asks, batch: LabelBatch) -> Votes:
         heard = batch.on_answer
         assert heard is not None
 

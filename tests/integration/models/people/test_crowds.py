@@ -7,158 +7,141 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.asking import Scripted, crowd_in
 from tests.support.made import texts
 from tests.support.people import TruthfulPerson
 from twothirds.discovery.questions import Kind
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
+from twothirds.models.crowd import Crowd, Members, Review, ReviewCounts
 from twothirds.models.labelling import LabelBatch, collect_votes
-from twothirds.models.ledger import RunLedger
 from twothirds.models.oracle import (
     Answer,
     AnswersPending,
     Compare,
     Feature,
     Label,
-    Money,
-    OracleIdentity,
+    Meter,
+    Oracle,
     Question,
+    Reply,
+    Request,
     Verdict,
-    connect,
 )
-from twothirds.models.people.human import WaitingOracle
-from twothirds.models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
 from twothirds.store import Store
 
 BEARD = Feature("beard")
 EXAMPLES = texts(8)
 
 
-class Said:
-    """Answers from a table of probabilities, one per example and voter; remembers what it was asked."""
+class Said(Scripted):
+    """Answers from a table of probabilities, one per example and voter."""
 
-    width = 100
-
-    def __init__(self, name: str, probabilities: Sequence[Sequence[float]], price: Money = 0) -> None:
-        self.identity = OracleIdentity("said", name)
+    def __init__(self, name: str, probabilities: Sequence[Sequence[float]]) -> None:
+        super().__init__(name)
         self._table = probabilities
-        self._price = price
-        self.questions: list[Question] = []
 
-    def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        return [self._price] * len(questions)
-
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        for question in questions:
-            self.questions.append(question)
-            if not isinstance(question, Label):
-                yield Answer(question, Verdict.NONE, self.identity.model)
-            else:
-                row = self._table[EXAMPLES.index(question.example)]
-                chance = row[question.voter % len(row)]
-                verdict = Verdict.YES if chance > 0.5 else Verdict.NO
-                yield Answer(question, verdict, self.identity.model, probability=chance, cost=self._price)
+    def answer(self, question: Question) -> Answer:
+        if not isinstance(question, Label):
+            return super().answer(question)
+        row = self._table[EXAMPLES.index(question.example)]
+        chance = row[question.voter % len(row)]
+        return Answer(question, Verdict.YES if chance > 0.5 else Verdict.NO, self.identity.model, probability=chance)
 
 
-def labelled(crowd: MixedCrowd, votes: int) -> list[int]:
+def reviewed(
+    store: Store, model: Oracle, people: Oracle, review: Review, run: str = "run"
+) -> tuple[Crowd, ReviewCounts]:
+    crowd = crowd_in(store, Members(model, model, people, review), run)
+    assert crowd.review is not None
+    return crowd, crowd.review.counts
+
+
+def labelled(crowd: Crowd, votes: int) -> list[int]:
     labels = collect_votes(crowd, LabelBatch(EXAMPLES, [BEARD], votes)).labels[0]
     return [int(label) for label in labels]
 
 
-def test_a_crowd_connects_each_member_before_its_identity_is_known() -> None:
-    class Remote(Said):
-        connected = 0
-
-        def connect(self) -> None:
-            self.connected += 1
-
-    model, people = Remote("model", []), Said("people", [])
-    crowd = MixedCrowd(model, model, people, Mixture(escalate=0.1))
-    assert model.connected == 0
-    connect(crowd)
-    assert model.connected == 2  # as elicitor and as labeller: connecting is idempotent
-    assert str(crowd.identity) == "mixed:said:model+said:model+said:people"
+def test_the_identity_names_everybody_and_is_known_without_a_request() -> None:
+    model, people = Said("model", []), Said("people", [])
+    assert str(Members(model, model, people).identity) == "mixed:scripted:model+scripted:model+scripted:people"
+    assert Members.alone(model).identity == model.identity
 
 
-def test_one_elicits_and_the_other_labels() -> None:
+def test_one_elicits_and_the_other_labels(store: Store) -> None:
     model, people = Said("model", []), Said("people", [[1.0]] * 8)
-    crowd = MixedCrowd(model, people, None, Mixture())
+    crowd = crowd_in(store, Members(model, people))
     assert labelled(crowd, 1) == [1] * 8
     list(crowd.ask([Compare(Kind.TWO_OF_THREE, EXAMPLES[:3])]))
     assert [type(question) for question in model.questions] == [Compare]
     assert all(isinstance(question, Label) for question in people.questions)
 
 
-def test_people_decide_where_a_probability_is_near_one_half() -> None:
+def test_people_decide_where_a_probability_is_near_one_half(store: Store) -> None:
     model = Said("model", [[0.1], [0.45], [0.55], [0.9], [0.39], [0.61], [0.0], [1.0]])
     people = Said("people", [[1.0]] * 8)
-    crowd = MixedCrowd(model, model, people, Mixture(escalate=0.1))
+    crowd, counts = reviewed(store, model, people, Review(doubtful=0.1))
     assert labelled(crowd, 1) == [0, 1, 1, 1, 0, 1, 0, 1]
     assert {question.example for question in people.questions if isinstance(question, Label)} == set(EXAMPLES[1:3])
-    assert crowd.asked.escalated == 2
+    assert counts.escalated == 2
+    assert [crowd.is_by_people(Label(BEARD, example)) for example in EXAMPLES[:3]] == [False, True, True]
 
 
-def test_people_decide_where_votes_disagree_and_break_their_own_ties() -> None:
+def test_people_decide_where_votes_disagree_and_break_their_own_ties(store: Store) -> None:
     model = Said("model", [[0.9, 0.1, 0.1], [0.9, 0.9, 0.9], *[[0.0, 0.0, 0.0]] * 6])
     people = Said("people", [[0.0, 1.0, 1.0]] * 8)
-    crowd = MixedCrowd(model, model, people, Mixture(escalate=0.0))
+    crowd, _ = reviewed(store, model, people, Review(doubtful=0.0))
     assert labelled(crowd, 3) == [1, 1, 0, 0, 0, 0, 0, 0]
     asked = [question for question in people.questions if isinstance(question, Label)]
     assert {question.example for question in asked} == {EXAMPLES[0]}
     assert sorted(question.voter for question in asked) == [0, 1, 2]
 
 
-def test_people_check_a_share_and_how_often_they_agree_is_counted() -> None:
-    model = Said("model", [[1.0]] * 8)
+def test_people_check_a_share_and_how_often_they_agree_is_counted(store: Store) -> None:
     people = Said("people", [[1.0]] * 4 + [[0.0]] * 4)
-    crowd = MixedCrowd(model, model, people, Mixture(spot_check=1.0))
+    crowd, counts = reviewed(store, Said("model", [[1.0]] * 8), people, Review(check=1.0))
     assert labelled(crowd, 1) == [1, 1, 1, 1, 0, 0, 0, 0]
-    assert (crowd.asked.checked, crowd.asked.agreed) == (8, 4)
-    some = Said("people", [[1.0]] * 8)
-    assert labelled(MixedCrowd(model, model, some, Mixture(spot_check=0.5)), 1) == [1] * 8
+    assert (counts.checked, counts.agreed) == (8, 4)
+    some = Said("other people", [[1.0]] * 8)
+    crowd, _ = reviewed(store, Said("model", [[1.0]] * 8), some, Review(check=0.5), "again")
+    assert labelled(crowd, 1) == [1] * 8
     assert 0 < len(some.questions) < 8
 
 
 def test_which_labels_people_check_is_the_same_in_a_store_and_cannot_be_known_without_it(tmp_path: Path) -> None:
-    def checked(name: str, run_id: str) -> list[bool]:
-        with Store.open(f"sqlite:///{tmp_path / name}") as store:
-            store.runs.begin(run_id, run_id, name="n", flow="f", dataset="d", oracle="o", settings={})
-            crowd = MixedCrowd(Said("model", []), Said("model", []), Said("people", []), Mixture(spot_check=0.5))
-            recorded = RecordedCrowd(crowd, RunLedger(store, run_id, run_id))
-            return [recorded._is_checked((f"feature {number}", "", "digest")) for number in range(64)]
+    def checked(name: str, run_id: str) -> set[str]:
+        many, people = texts(64), Scripted(f"people of {run_id}")
+        with Store.open(f"sqlite:///{tmp_path / name}") as opened:
+            crowd, _ = reviewed(opened, Scripted("model"), people, Review(check=0.5), run_id)
+            list(crowd.ask(Label(BEARD, example) for example in many))
+        return {question.example.id for question in people.questions if isinstance(question, Label)}
 
     first = checked("one.sqlite", "discovery")
-    assert 12 < sum(first) < 52
+    assert 12 < len(first) < 52
     assert checked("one.sqlite", "a later change") == first
     assert checked("two.sqlite", "discovery") != first
 
 
-def test_an_estimate_counts_everybody_who_may_be_asked() -> None:
-    model, people = Said("model", [], price=3), Said("people", [], price=50)
-    crowd = MixedCrowd(model, model, people, Mixture(escalate=0.1))
-    assert crowd.estimate([Label(BEARD, EXAMPLES[0]), Compare(Kind.TAG, EXAMPLES[:1]), Label(BEARD, EXAMPLES[1])]) == [
-        53,
-        3,
-        53,
-    ]
-
-
-def test_who_waits_for_people_asks_them_again_about_the_same_labels() -> None:
+def test_who_waits_for_people_asks_them_again_about_the_same_labels(store: Store) -> None:
     class Slow(Said):
-        def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-            listed = list(questions)
-            seen = len(self.questions)
-            yield from super().ask(listed[:1])
-            if seen == 0:
+        waits = True
+
+        def send(self, requests: Iterable[Request], meter: Meter) -> Iterator[Reply]:
+            pulled = list(requests)
+            if self.waits:
+                self.waits = False
+                yield from super().send(pulled[:1], meter)
                 raise AnswersPending("one waits")
-            yield from super().ask(listed[1:])
+            yield from super().send(pulled, meter)
 
     model, people = Said("model", [[0.9, 0.1]] * 8), Slow("people", [[1.0]] * 8)
-    crowd = MixedCrowd(model, model, people, Mixture(escalate=0.0))
-    asked = [Label(BEARD, EXAMPLES[0], voter) for voter in range(2)]
-    answers = list(WaitingOracle(crowd, lambda _: None).ask(asked))
+    members = Members(model, model, people, Review(doubtful=0.0))
+    waited = list[AnswersPending]()
+    crowd = crowd_in(store, members, wait=waited.append)
+    answers = list(crowd.ask([Label(BEARD, EXAMPLES[0], voter) for voter in range(2)]))
     assert [answer.by for answer in answers] == ["people", "people"]
+    assert len(waited) == 1
 
 
 @pytest.mark.parametrize(

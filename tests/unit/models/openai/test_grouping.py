@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twothirds.models.openai.label_groups import Grouping, LabelBlocks, rectangles
+from twothirds.models.openai.grouping import Grouping, Groups, rectangles
 from twothirds.models.oracle import Feature, Label
 from twothirds.models.prompting.labels import arranged, label_form
 from twothirds.sources.dataset import Example
@@ -22,14 +22,6 @@ def label(feature: int, example: int, voter: int = 0) -> Label:
     return Label(Feature(f"f{feature}"), EXAMPLES[example], voter)
 
 
-def released(waiting: LabelBlocks, labels: Iterable[Label]) -> list[list[Label]]:
-    for one in labels:
-        waiting.add(one)
-    groups = waiting.release(partial=True)
-    assert len(waiting) == 0
-    return groups
-
-
 def rows(features: int, examples: Iterable[Example], voters: int = 1) -> list[Label]:
     """Example by example, as a panel asks."""
     return [
@@ -40,14 +32,18 @@ def rows(features: int, examples: Iterable[Example], voters: int = 1) -> list[La
     ]
 
 
-def shapes(groups: list[list[Label]]) -> list[tuple[int, int]]:
+def grouped(groups: Groups, labels: Iterable[Label]) -> list[list[Label]]:
+    return list(groups.of(labels))
+
+
+def shapes(groups: Iterable[list[Label]]) -> list[tuple[int, int]]:
     return [(len({one.example.id for one in group}), len({one.feature for one in group})) for group in groups]
 
 
 @pytest.mark.parametrize(("grouping", "sizes"), [("none", [1] * 6), ("example", [2, 2, 2]), ("feature", [3, 3])])
 def test_the_form_can_be_chosen(grouping: Grouping, sizes: list[int]) -> None:
     labels = [label(feature, example) for feature in range(2) for example in range(3)]
-    assert [len(group) for group in released(LabelBlocks(grouping, 20), labels)] == sizes
+    assert [len(group) for group in grouped(Groups(grouping, 20), labels)] == sizes
 
 
 LABELS = st.builds(label, st.integers(0, 4), st.integers(0, 8), st.integers(0, 1))
@@ -57,7 +53,7 @@ LABELS = st.builds(label, st.integers(0, 4), st.integers(0, 8), st.integers(0, 1
 def test_every_label_leaves_once_in_a_group_that_one_request_can_carry(
     labels: list[Label], grouping: Grouping, size: int
 ) -> None:
-    groups = released(LabelBlocks(grouping, size, row=size), labels)
+    groups = grouped(Groups(grouping, size, row=size), labels)
     left = [one for group in groups for one in group]
     assert sorted(map(repr, left)) == sorted(map(repr, labels))
     for group in groups:
@@ -67,32 +63,32 @@ def test_every_label_leaves_once_in_a_group_that_one_request_can_carry(
 
 
 def test_the_features_of_a_picture_travel_in_one_request_and_pictures_one_by_one() -> None:
-    assert shapes(released(LabelBlocks("auto", 250), rows(33, PICTURES[:3]))) == [(1, 33)] * 3
+    assert shapes(grouped(Groups("auto", 250), rows(33, PICTURES[:3]))) == [(1, 33)] * 3
 
 
 def test_a_row_that_does_not_fit_one_request_is_split_evenly() -> None:
     for examples in (EXAMPLES[:1], PICTURES[:1]):
-        assert shapes(released(LabelBlocks("auto", 250), rows(96, examples))) == [(1, 96)]
-        assert shapes(released(LabelBlocks("auto", 250), rows(97, examples))) == [(1, 48), (1, 49)]
-    assert shapes(released(LabelBlocks("auto", 20, row=20), rows(33, PICTURES[:2]))) == [(1, 16), (1, 17)] * 2
+        assert shapes(grouped(Groups("auto", 250), rows(96, examples))) == [(1, 96)]
+        assert shapes(grouped(Groups("auto", 250), rows(97, examples))) == [(1, 48), (1, 49)]
+    assert shapes(grouped(Groups("auto", 20, row=20), rows(33, PICTURES[:2]))) == [(1, 16), (1, 17)] * 2
 
 
 def test_several_short_texts_share_a_request_and_long_ones_do_not() -> None:
-    assert shapes(released(LabelBlocks("auto", 250), rows(10, EXAMPLES))) == [(25, 10)] * 2
-    assert shapes(released(LabelBlocks("auto", 250), rows(33, EXAMPLES[:16]))) == [(7, 33), (7, 33), (2, 33)]
+    assert shapes(grouped(Groups("auto", 250), rows(10, EXAMPLES))) == [(25, 10)] * 2
+    assert shapes(grouped(Groups("auto", 250), rows(33, EXAMPLES[:16]))) == [(7, 33), (7, 33), (2, 33)]
     long = [Example(str(number), digest=str(number), text="word " * 800) for number in range(3)]
-    assert shapes(released(LabelBlocks("auto", 250), rows(33, long))) == [(1, 33)] * 3
+    assert shapes(grouped(Groups("auto", 250), rows(33, long))) == [(1, 33)] * 3
 
 
 def test_a_new_feature_travels_with_twenty_pictures() -> None:
-    assert shapes(released(LabelBlocks("auto", 250), rows(1, PICTURES))) == [(20, 1), (20, 1), (10, 1)]
-    assert shapes(released(LabelBlocks("auto", 250), rows(3, PICTURES[:12]))) == [(6, 3)] * 2
+    assert shapes(grouped(Groups("auto", 250), rows(1, PICTURES))) == [(20, 1), (20, 1), (10, 1)]
+    assert shapes(grouped(Groups("auto", 250), rows(3, PICTURES[:12]))) == [(6, 3)] * 2
 
 
 def test_every_voter_has_other_neighbours_in_as_many_requests() -> None:
     texts = [Example(str(number), digest=str(number), text=str(number)) for number in range(100)]
     of_voter: list[dict[str, set[str]]] = [{}, {}, {}]
-    groups = released(LabelBlocks("auto", 250), rows(10, texts, voters=3))
+    groups = grouped(Groups("auto", 250), rows(10, texts, voters=3))
     for group in groups:
         together = {one.example.id for one in group}
         of_voter[group[0].voter] |= dict.fromkeys(together, together)
@@ -104,26 +100,23 @@ def test_every_voter_has_other_neighbours_in_as_many_requests() -> None:
 
 
 def test_an_endpoint_without_matrices_gets_one_example_or_one_feature() -> None:
-    assert shapes(released(LabelBlocks("auto", 250, row=400, matrix=False), rows(70, EXAMPLES[:2]))) == [(1, 70)] * 2
-    assert shapes(released(LabelBlocks("auto", 250, row=400, matrix=False), rows(1, EXAMPLES[:7]))) == [(7, 1)]
+    assert shapes(grouped(Groups("auto", 250, row=400, matrix=False), rows(70, EXAMPLES[:2]))) == [(1, 70)] * 2
+    assert shapes(grouped(Groups("auto", 250, row=400, matrix=False), rows(1, EXAMPLES[:7]))) == [(7, 1)]
 
 
-def test_the_row_that_is_still_growing_waits_for_its_other_features() -> None:
-    waiting = LabelBlocks("auto", 250)
-    for one in rows(33, PICTURES[:3], voters=2)[:-7]:
-        waiting.add(one)
-    assert shapes(waiting.release(partial=False)) == [(1, 33)] * 4
-    assert waiting.release(partial=False) == []
-    assert len(waiting) == 2 * 33 - 7
-    for one in rows(33, PICTURES[:3], voters=2)[-7:]:
-        waiting.add(one)
-    assert shapes(waiting.release(partial=True, more=True)) == [(1, 33)] * 2
-    assert len(waiting) == 0
+def test_groups_are_as_large_as_the_server_is_fast_when_they_are_wanted() -> None:
+    now: list[int | None] = [4]
+    groups = Groups("auto", 250, now=lambda: now[-1]).of(rows(6, EXAMPLES))
+    assert shapes([next(groups), next(groups)]) == [(1, 3), (1, 3)]
+    now.append(60)
+    assert shapes([next(groups)]) == [(10, 6)]
+    now.append(None)
+    assert shapes(groups) == [(25, 6), (14, 6)]
 
 
 def test_rows_that_lack_some_labels_travel_by_themselves() -> None:
     labels = [one for one in rows(4, EXAMPLES[:4]) if (one.feature.name, one.example.id) != ("f2", "1")]
-    assert sorted(shapes(released(LabelBlocks("auto", 250), labels))) == [(1, 3), (3, 4)]
+    assert sorted(shapes(grouped(Groups("auto", 250), labels))) == [(1, 3), (3, 4)]
 
 
 @given(st.lists(LABELS, max_size=40, unique=True))
