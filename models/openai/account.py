@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from twothirds.models.openai.abilities import Abilities
@@ -93,6 +93,22 @@ class Bill:
     note: str = "its request has cost as much as it may"
     usage: Usage = field(default_factory=Usage)
     cost: Money = 0
+
+
+def usage_of(tokens: Tokens) -> Usage:
+    """Of one request."""
+    return Usage(
+        requests=1,
+        input_tokens=tokens.input,
+        output_tokens=tokens.output,
+        cached_tokens=tokens.cached,
+        reasoning_tokens=tokens.reasoning,
+    )
+
+
+def part_of(total: int, place: int, count: int) -> int:
+    """Of a sum that is split in so many equal parts, to the last unit."""
+    return total // count + (place < total % count)
 
 
 class Account:
@@ -186,16 +202,17 @@ class Account:
         questions that it answers, those in these places are on the bills: each costs the same."""
         tariff, used = self.server.pricing.tariffs[attempt.endpoint], tokens or attempt.most
         cost = attempt.at_most if tokens is None else settled(tariff, tokens, batch=attempt.batch)
-        parts = (used.input, used.output, used.cached, used.reasoning)
         if not bills:
             self._cost += cost
-            self._usage += Usage(1, *parts)
+            self._usage += usage_of(used)
         for bill, place in zip(bills, places, strict=True):
-            share, *shares = (part // count + (place < part % count) for part in (cost, *parts))
-            usage = Usage(int(bill is bills[0]), *shares)
-            bill.cost += share
-            bill.usage += usage
+            bill.cost += (share := part_of(cost, place, count))
             self._cost += share
+            usage = replace(
+                usage_of(Tokens(**{name: part_of(sum_, place, count) for name, sum_ in asdict(used).items()})),
+                requests=int(bill is bills[0]),
+            )
+            bill.usage += usage
             self._usage += usage
         if cost > attempt.at_most:
             plain = bound(tariff, attempt.most, batch=attempt.batch)
