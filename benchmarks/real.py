@@ -5,13 +5,14 @@ Qwen2.5-Coder-1.5B-Instruct (Q4), served by llama.cpp on this machine; `tests/in
 columns, with `--texts` (id, text), else the ids are the texts; `--votes` are people's 0/1 by example, feature and
 person. Everything is asked at temperature 0, and answers are kept in `--store`: a repetition asks for nothing.
 
+Wordings were chosen on other animals of zoo: of labels on five by seed 7, of comparisons on triples by seeds 71 and 72.
 The rules were written before the first run. *Labels*: examples and features by lot, features that 10 to 90 % of all
 examples have; what the model is asked is the sentence "It is true of the animal: NAME.", for the animals that ship one
 written by hand. The *plain question* is the text, that sentence, and "Is that true of this animal? Answer yes or no.",
 read from the probabilities of the next token. *Not looking* says each feature's majority among all examples. Balanced
 accuracy is of all labels together, what is missing counts as wrong; intervals (95 %) resample examples. *Yes lost* is
-the share of the yes of the same labels asked each for a value that a list leaves out. The *calibrated* threshold of a
-label is the one that is best for all other examples.
+the share of the yes of the same labels asked each for a value that a list leaves out. *Calibrated* is the balanced
+accuracy by a threshold that is, for each example, the best for all others, and the one that is best for all.
 
 *Comparisons*: three examples by lot, one reply each, without any repair; *malformed* is a reply that names nothing that
 can be used. A name *splits* the three if the model's own labels, one a request, say yes to one or two of them; *as
@@ -282,9 +283,9 @@ def labelled(server: Server, data: Data, options: argparse.Namespace) -> list[Ta
     truth = data.truth.iloc[rows][columns].to_numpy()
     told = {}
     tell(f"{data.name}: {PLAIN}")
-    asked = "Is that true of this animal? Answer yes or no."
+    asked_plainly = "Is that true of this animal? Answer yes or no."
     told[PLAIN] = Told.by_chances(
-        np.array([[server.plain(f"{x.text}\n{f.definition} {asked}") for f in features] for x in examples])
+        np.array([[server.plain(f"{x.text}\n{f.definition} {asked_plainly}") for f in features] for x in examples])
     )
     tell(f"{data.name}: {ONE}")
     told[ONE] = Told.by_chances(np.array([[server.label(f, x) for f in features] for x in examples]))
@@ -302,16 +303,23 @@ def labelled(server: Server, data: Data, options: argparse.Namespace) -> list[Ta
         rights = {name: np.mean(found.values[clear] == people[clear]) for name, found in told.items()}
         shares = ", ".join(f"{name} {right:.3f}" for name, right in rights.items())
         notes.append(f"Of the {clear.sum()} labels on which all people agree, right are: {shares}.")
-    real = [RealModel(server.model, *_row(row)) for row in table if row[1] in (ONE, TWENTY)]
+    *asked_forms, blind = table
+    real = [RealModel(server.model, *_row(row, truth.mean(), blind)) for row in asked_forms]
     return [Table(f"Labels of a language model: {data.name}", LABELS, table, notes, real_models=real)]
 
 
-def _row(row: Sequence[Cell]) -> tuple[str, str, str]:
-    cells = dict(zip(LABELS, row, strict=True))
+def _row(row: Sequence[Cell], truth: float, blind: Sequence[Cell]) -> tuple[str, str, str]:
+    cells, without = (dict(zip(LABELS, found, strict=True)) for found in (row, blind))
     figure = (
-        f"balanced accuracy of labels, {cells['asked']}: {cells['balanced accuracy']}; against the plain question "
-        f"{cells['against the plain question']}"
+        f"labels, {cells['asked']}: balanced accuracy {cells['balanced accuracy']}, not looking "
+        f"{without['balanced accuracy'].split()[0]}"
     )
+    if cells["against the plain question"]:
+        figure += f"; against the plain question {cells['against the plain question']}"
+    figure += f"; says yes to {cells['yes']} (truth {truth:.2f})"
+    for name in ("AUC", "calibrated", "yes lost"):
+        if cells[name]:
+            figure += f"; {name} {cells[name]}"
     return f"{cells['data']}, {cells['labels']} labels", figure, "larger models; other wordings of the features"
 
 
