@@ -239,12 +239,21 @@ BEGINNING = 60  # characters of a text in which its subject is looked for
 def general_definition(definition: str, name: str, question: Compare) -> str:
     """The definition as a sentence about any example: without clauses that point at the examples of the question, and
     with "The example" where one of them is named. What the name says, where nothing else is left."""
-    sentence = _without_subject(one_sentence(definition), question)
+    said = one_sentence(definition)
+    sentence = _without_subject(said, question)
+    if sentence != said and not _share_a_word(sentence, name):
+        return f"It is true of the example: {name}."
     if _points(sentence, question):
         kept = _CLAUSE.split(sentence)[0].rstrip(" .")
         pointless = not _points(kept, question) and len(kept.split()) >= FEWEST_WORDS
         sentence = f"{kept}." if pointless else ""
     return sentence or f"It is true of the example: {name}."
+
+
+def _share_a_word(sentence: str, name: str) -> bool:
+    """Or the beginning of one. A sentence about one example that does not speak of the name describes that example."""
+    words, named = (re.findall(r"\w{3,}", text.casefold()) for text in (sentence, name))
+    return any(word.startswith(other) or other.startswith(word) for word in words for other in named)
 
 
 def _points(sentence: str, question: Compare) -> bool:
