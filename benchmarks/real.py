@@ -74,6 +74,7 @@ FORMS: dict[str, tuple[int, Listing]] = {  # of labels that share a request
     "20 a request, numbers that hold": (20, "numbers"),
     "5 a request": (5, "each"),
 }
+KINDS = {Kind.TWO_OF_THREE.value: 1, Kind.SHARED.value: 3}  # of comparisons, and the names that each may give
 STRATEGIES = ("auto", "adaptive-triple")
 QUICK = {"examples": 3, "features": 5, "triples": 3, "queries": 2, "compared": 8}
 LOGPROBS = {"logprobs": True, "top_logprobs": 5}
@@ -114,6 +115,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=int, default=12, help="that are labelled in every form")
     parser.add_argument("--features", type=int, default=20, help="columns that are labelled in every form")
     parser.add_argument("--triples", type=int, default=40, help="comparisons of each kind")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="of comparisons")
     parser.add_argument("--queries", type=int, default=12, help="questions of a discovery")
     parser.add_argument("--compared", type=int, default=30, help="examples of a discovery")
     parser.add_argument("--seed", type=int, default=0)
@@ -392,28 +394,31 @@ def _calibrated(told: Told, truth: Matrix) -> str:
 
 def compared(server: Server, data: Data, options: argparse.Namespace) -> list[Table]:
     """Of the kinds that the default strategy and the paper's ask."""
-    rows = []
-    for kind, most in ((Kind.TWO_OF_THREE, 1), (Kind.SHARED, 3)):
+    tables = []
+    for kind in options.kind or KINDS:
+        most = KINDS[kind]
         rng, asked, known = np.random.default_rng([options.seed, 2]), list[tuple[Compare, Reading]](), list[str]()
         for number in range(options.triples):
             three = tuple(data.examples[place] for place in rng.permutation(len(data.examples))[:3])
             listed = tuple(known[-KNOWN:]) if number % 2 else ()
-            question = Compare(kind, three, known=listed, most=most)
+            question = Compare(Kind(kind), three, known=listed, most=most)
             reading = server.compare(question)
             asked.append((question, reading))
             known += [name for name in _names(reading) if name not in known]
-            tell(f"{data.name}: {kind.value} {number + 1}: {reading.verdict.value} {_names(reading)}")
-        rows.append([data.name, f"{kind.value}, up to {most}", *_compared(server, asked)])
-    real = [
-        RealModel(
+            tell(f"{data.name}: {kind} {number + 1}: {reading.verdict.value} {_names(reading)}")
+        row = [data.name, f"{kind}, up to {most}", *_compared(server, asked)]
+        cells = dict(zip(COMPARED, row, strict=True))
+        found = RealModel(
             server.model,
-            f"{data.name}, comparisons of three by lot",
-            f"{row[1]}: malformed {row[3]}, split {row[7]}",
-            "examples that a strategy chooses",
+            f"{data.name}, {len(asked)} comparisons of three by lot",
+            f"{cells['asked']}: malformed {cells['malformed']}; {cells['none']} none, {cells['repeats']} repeat a known "
+            f"name; names that split the three {cells['split the three']}, as said {cells['as said']}",
+            "examples that a strategy chooses; larger models",
         )
-        for row in rows
-    ]
-    return [Table(f"Comparisons of a language model: {data.name}", COMPARED, rows, real_models=real)]
+        said = ", ".join(name for _, reading in asked for name in _names(reading))
+        title = f"Comparisons of a language model: {data.name}, {kind}"
+        tables.append(Table(title, COMPARED, [row], [f"Names: {said}."], real_models=[found]))
+    return tables
 
 
 def _names(reading: Reading) -> list[str]:
