@@ -116,6 +116,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=int, default=20, help="columns that are labelled in every form")
     parser.add_argument("--triples", type=int, default=40, help="comparisons of each kind")
     parser.add_argument("--kind", choices=KINDS, action="append", help="of comparisons")
+    parser.add_argument("--strategy", choices=STRATEGIES, action="append", help="of discoveries")
     parser.add_argument("--queries", type=int, default=12, help="questions of a discovery")
     parser.add_argument("--compared", type=int, default=30, help="examples of a discovery")
     parser.add_argument("--seed", type=int, default=0)
@@ -411,8 +412,8 @@ def compared(server: Server, data: Data, options: argparse.Namespace) -> list[Ta
         found = RealModel(
             server.model,
             f"{data.name}, {len(asked)} comparisons of three by lot",
-            f"{cells['asked']}: malformed {cells['malformed']}; {cells['none']} none, {cells['repeats']} repeat a known "
-            f"name; names that split the three {cells['split the three']}, as said {cells['as said']}",
+            f"{cells['asked']}: malformed {cells['malformed']}; {cells['none']} none, {cells['repeats']} repeat a "
+            f"known name; names that split the three {cells['split the three']}, as said {cells['as said']}",
             "examples that a strategy chooses; larger models",
         )
         said = ", ".join(name for _, reading in asked for name in _names(reading))
@@ -503,7 +504,7 @@ def discovered(server: Server, data: Data, options: argparse.Namespace) -> list[
     texts = pd.DataFrame({"id": [x.id for x in examples], "text": [x.text for x in examples]})
     texts.to_csv(folder / "texts.csv", index=False)
     runs = {}
-    for strategy in STRATEGIES:
+    for strategy in options.strategy or STRATEGIES:
         tell(f"{data.name}: discovery, {strategy}")
         runs[strategy] = _run(server, folder, strategy, data.truth.iloc[rows], options)
     shorter = min(found.requests for found in runs.values())
