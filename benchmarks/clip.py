@@ -32,16 +32,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.data import PAID_CROWD, feature_list
 from benchmarks.machine import ROOT, tell
 from benchmarks.results import Cell, RealModel, Table
 from benchmarks.stamps import Stamp, Truth, folders_of, has_truth, having, read_stamps, write_stamps
+from twothirds.discovery import UNKNOWN
 from twothirds.models.contrastive import ContrastiveOracle
 from twothirds.models.oracle import Feature
 from twothirds.reports import Run
+from twothirds.reports.label_table import LabelTable, Source
 from twothirds.sources import load_dataset
 
 PARTS = ROOT / ".venv" / "clip"
@@ -288,21 +290,22 @@ def predict(work: Workplace, embedder: str | None, agree: float, plan: str) -> P
     by = ("--embedder", embedder) if embedder else ()
     words = ("--features", str(features), "--oracle", PAID_CROWD, "--agree", str(agree), "--uncertified", plan)
     seconds = work.seconds_of("enrich", *words, *by, *where)
-    table = pd.read_parquet(out / "labels.parquet").set_index("id").loc[[stamp.path for stamp in work.stamps]]
+    table = LabelTable.from_arrow(pq.read_table(out / "labels.parquet"))
+    rows = {name: row for row, name in enumerate(table.ids)}
+    table = table.take([rows[stamp.path] for stamp in work.stamps])
+    places = {feature.name: place for place, feature in enumerate(table.features)}
     predicted = right = commoner = 0
-    asked = np.zeros(len(table), np.bool_)
+    asked = np.zeros(len(table.ids), np.bool_)
     for name, held in folders.items():
-        made = np.zeros(len(table), np.bool_)
-        if f"{name} (source)" in table:
-            made = (table[f"{name} (source)"] == "predicted").to_numpy()
+        value, made = table.value[places[name]], table.source[places[name]] == Source.PREDICTED
         predicted += int(made.sum())
-        right += int((table[name].to_numpy()[made] == held[made]).sum())
+        right += int((value[made] == held[made]).sum())
         commoner += int((held[made] == (held.mean() > 0.5)).sum())
-        asked |= table[name].notna().to_numpy() & ~made
+        asked |= (value != UNKNOWN) & ~made
     return Predicted(
         folders=len(folders),
         asked=int(asked.sum()),
-        labels=len(folders) * len(table),
+        labels=len(folders) * len(table.ids),
         predicted=predicted,
         right=right,
         commoner=commoner,

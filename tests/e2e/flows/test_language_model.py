@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.llama_server import MODEL, is_here, llama_server
 from tests.support.news import TOPICS, write_news
 from tests.support.recording_proxy import RecordingProxy, recording_proxy
+from twothirds.reports.label_table import LabelTable
 
 ROOT = Path(__file__).resolve().parents[3]
 ANIMALS = 16
@@ -119,6 +121,12 @@ def forms(bodies: list[dict[str, Any]]) -> list[str]:
     return [json.dumps({name: body[name] for name in sorted(body) if name != "seed"}) for body in bodies]
 
 
+def labels_of(folder: Path) -> pd.DataFrame:
+    """By the names of the features, which are not always those of the columns."""
+    table = LabelTable.from_arrow(pq.read_table(folder / "labels.parquet"))
+    return table.frame().set_axis([feature.name for feature in table.features], axis=1)
+
+
 def balanced(labels: pd.DataFrame, truth: pd.DataFrame) -> float:
     said, true = labels.loc[truth.index, truth.columns].to_numpy(float), truth.to_numpy(bool)
     return float(((said[true] == 1).mean() + (said[~true] == 0).mean()) / 2)
@@ -148,7 +156,7 @@ def test_labels_are_better_than_not_looking(server: RecordingProxy, zoo: Data) -
     ended = run(zoo, "enrich", "--features", str(zoo.features), "--oracle", oracle(server), "--out", str(out))
     assert ended.status == 0, ended.said
     assert ended.silence < LONGEST_SILENCE
-    labels = pd.read_parquet(out / "labels.parquet").set_index("id")
+    labels = labels_of(out)
     assert labels[[*ZOO]].notna().all(axis=None)
     majority = pd.DataFrame({name: zoo.truth[name].mean() > 0.5 for name in ZOO}, index=zoo.truth.index)
     assert balanced(labels, zoo.truth) > max(balanced(majority, zoo.truth), 0.5) + 0.1
@@ -174,7 +182,7 @@ def test_predicted_labels_of_news_agree_as_promised(server: RecordingProxy, news
     ended = run(news, "enrich", *words)
     assert ended.status == 0, ended.said
     assert ended.silence < LONGEST_SILENCE
-    labels = pd.read_parquet(out / "labels.parquet").set_index("id")
+    labels = labels_of(out)
     assert labels[[*news.truth]].notna().all(axis=None)
     assert balanced(labels, news.truth) > 0.6
     sent = forms(server.bodies[before:])
