@@ -179,9 +179,9 @@ def test_hostile_names_arrive_as_data(world: World, studio: StudioSite) -> None:
 def test_people_who_are_asked_are_waited_for_whatever_the_run_says(world: World, studio: StudioSite) -> None:
     folder = world.folder.parent / "runs" / "one"
     folder.mkdir(parents=True)
-    begun = {"kind": "begun", "run_id": "1", "name": "x", "oracle": "human", "queries": 3, "settings": {}}
+    begun = {"kind": "RunStarted", "run_id": "1", "name": "x", "oracle": "human", "queries": 3, "settings": {}}
     with (folder / "live.jsonl").open("w") as file:
-        for event in (begun | {"budget_usd": None}, {"kind": "labelling", "features": [["a", ""]]}):
+        for event in (begun | {"budget_usd": None}, {"kind": "QuestionAsked", "questions": [], "features": [["a", ""]]}):
             file.write(json.dumps(event) + "\n")
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
