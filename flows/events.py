@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from twothirds.models import AnswersPending
+from twothirds.models import Answer, AnswersPending, Compare, Question
 
 _log = logging.getLogger(__name__)
 UPDATE_SECONDS = 0.1  # between two events that say how far a count is
@@ -42,6 +42,13 @@ class AskedQuestion:
     without: tuple[str, ...]
     known: int  # features that it is not about
 
+    @classmethod
+    def of(cls, question: Question) -> AskedQuestion:
+        if not isinstance(question, Compare):
+            return cls(question.kind.value, (), (), 0)
+        examples, without = (tuple(one.id for one in side) for side in (question.examples, question.without))
+        return cls(question.kind.value, examples, without, known=len(question.known))
+
 
 @dataclass(frozen=True)
 class QuestionAsked:
@@ -61,6 +68,12 @@ class AnswerReceived:
     by: str
     features: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     note: str = ""
+
+    @classmethod
+    def of(cls, number: int, answer: Answer) -> AnswerReceived:
+        named = tuple((one.feature.name, one.feature.definition, tuple(one.shown)) for one in answer.features)
+        question = AskedQuestion.of(answer.question)
+        return cls(number, question, answer.verdict.value, answer.by, named, answer.note)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +14,12 @@ from twothirds.discovery import (
     Labels,
     contradicts,
 )
+from twothirds.flows.events import FeatureLabelled
 from twothirds.models import (
     Answer,
     AnswersPending,
     BudgetExhausted,
+    Compare,
     Feature,
     Halted,
     Money,
@@ -24,6 +27,7 @@ from twothirds.models import (
     OracleLost,
 )
 from twothirds.reports.run import KNOWN
+from twothirds.sources import Example
 from twothirds.studio.web import plural
 
 
@@ -52,6 +56,24 @@ class EarlierTwin:
         return f"{'same as' if self.kind == 'same' else 'complement of'} {self.name}"
 
 
+def labelled(
+    known: KnownFeature | Finding, *, given: str = "", counts: bool, examples: Sequence[Example] = ()
+) -> FeatureLabelled:
+    """The event that tells of a feature which has its labels."""
+    yes, no = int((known.labels == 1).sum()), int((known.labels == 0).sum())
+    return FeatureLabelled(
+        name=known.feature.name,
+        definition=known.feature.definition,
+        yes=yes,
+        no=no,
+        unknown=len(known.labels) - yes - no,
+        counts=counts,
+        given=given,
+        twin=str(known.twin or ""),
+        examples=tuple(example.id for example in examples),
+    )
+
+
 @dataclass
 class KnownFeature:
     """A feature that was given, with its labels and the votes on them; `by` a person after so many questions."""
@@ -70,6 +92,9 @@ class KnownFeature:
     twin = None
     repeats = False
     checks: ClassVar[tuple[Answer, ...]] = ()
+
+    def as_event(self, *, counts: bool) -> FeatureLabelled:
+        return labelled(self, given=self.by or "at the start", counts=counts)
 
     @property
     def cost(self) -> Money:
@@ -92,6 +117,10 @@ class Finding:
     vetoed: bool = False
 
     by: ClassVar[str] = ""  # no person gave it
+
+    def as_event(self, *, counts: bool) -> FeatureLabelled:
+        asked = self.answer.question
+        return labelled(self, counts=counts, examples=asked.examples if isinstance(asked, Compare) else ())
 
     @property
     def cost(self) -> Money:

@@ -27,9 +27,7 @@ from twothirds.flows.events import (
     SILENT,
     AnswerReceived,
     AskedQuestion,
-    Event,
     Events,
-    FeatureLabelled,
     FeatureRejected,
     Progressed,
     QuestionAsked,
@@ -246,7 +244,7 @@ class Loop:
         self.progress.known_features.append(known)
         self._duplicates.remember(known)
         self._strategy.know(known.feature.name, known.labels)
-        self._events.emit(_labelled(known, counts=True))
+        self._events.emit(known.as_event(counts=True))
 
     def _questions(self, comparison: Comparison) -> list[Compare]:
         """One for every voter, as far as questions are left."""
@@ -268,7 +266,7 @@ class Loop:
     def _ask(self, comparison: Comparison, questions: list[Compare]) -> None:
         """The answers wait to be learned in the order of the questions, however they came in."""
         progress = self.progress
-        self._events.emit(QuestionAsked(questions=tuple(map(_asked, questions))))
+        self._events.emit(QuestionAsked(questions=tuple(map(AskedQuestion.of, questions))))
         elicited = self._asker.compare(questions)
         if isinstance(elicited.stopped, OracleUnavailable) and not progress.queries and not any(elicited.answers):
             raise elicited.stopped  # it never answered: nothing was found that could be written
@@ -285,7 +283,7 @@ class Loop:
             progress.asked.append((comparison, answer))
             progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
             progress.repeats_in_a_row = progress.repeats_in_a_row + 1 if _only_repeats(answer) else 0
-            self._events.emit(_received(progress.queries, answer))
+            self._events.emit(AnswerReceived.of(progress.queries, answer))
         progress.waiting = len(self._unlabelled())
 
     def _unlabelled(self) -> list[Feature]:
@@ -305,7 +303,7 @@ class Loop:
         self.progress.unresolved = self._strategy.unresolved
         counts = {id(finding): flag for finding, flag in zip(self.progress.findings, self.progress.flags, strict=False)}
         for finding in found:
-            self._events.emit(_labelled(finding, counts=counts.get(id(finding), False)))
+            self._events.emit(finding.as_event(counts=counts.get(id(finding), False)))
 
     def _label_new(self, new: list[Feature]) -> NewLabels:
         if not new:
@@ -426,31 +424,3 @@ def _only_repeats(answer: Answer) -> bool:
     told = (*asked.known, *asked.exclude) if isinstance(asked, Compare) else ()
     names = [named.feature.name for named in answer.features]
     return bool(names) and all(any(same_name(name, other) for other in told) for name in names)
-
-
-def _asked(question: Compare) -> AskedQuestion:
-    examples, without = (tuple(one.id for one in side) for side in (question.examples, question.without))
-    return AskedQuestion(question.kind.value, examples, without, known=len(question.known))
-
-
-def _received(number: int, answer: Answer) -> Event:
-    features = tuple((named.feature.name, named.feature.definition, tuple(named.shown)) for named in answer.features)
-    asked = answer.question
-    question = _asked(asked) if isinstance(asked, Compare) else AskedQuestion(asked.kind.value, (), (), 0)
-    return AnswerReceived(number, question, answer.verdict.value, answer.by, features, answer.note)
-
-
-def _labelled(known: Finding | KnownFeature, *, counts: bool) -> Event:
-    asked = known.answer.question if isinstance(known, Finding) else None
-    yes, no = int(np.sum(known.labels == 1)), int(np.sum(known.labels == 0))
-    return FeatureLabelled(
-        name=known.feature.name,
-        definition=known.feature.definition,
-        yes=yes,
-        no=no,
-        unknown=len(known.labels) - yes - no,
-        counts=counts,
-        given=(known.by or "at the start") if isinstance(known, KnownFeature) else "",
-        twin=str(known.twin or ""),
-        examples=tuple(one.id for one in asked.examples) if isinstance(asked, Compare) else (),
-    )

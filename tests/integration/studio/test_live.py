@@ -181,7 +181,10 @@ def test_people_who_are_asked_are_waited_for_whatever_the_run_says(world: World,
     folder.mkdir(parents=True)
     begun = {"kind": "RunStarted", "run_id": "1", "name": "x", "oracle": "human", "queries": 3, "settings": {}}
     with (folder / "live.jsonl").open("w") as file:
-        for event in (begun | {"budget_usd": None}, {"kind": "QuestionAsked", "questions": [], "features": [["a", ""]]}):
+        for event in (
+            begun | {"budget_usd": None},
+            {"kind": "QuestionAsked", "questions": [], "features": [["a", ""]]},
+        ):
             file.write(json.dumps(event) + "\n")
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
