@@ -191,11 +191,13 @@ class Events:
     def __init__(self, *subscribers: Subscriber) -> None:
         self._subscribers = list(subscribers)
         self._lock = threading.RLock()
+        self.usd: Callable[[], float | None] = lambda: None  # what the run has cost so far
 
     def to(self, *more: Subscriber) -> Events:
         """A stream of its own for a part of the run, that these hear as well."""
         own = Events(self.emit)
         own._subscribers += more
+        own.usd = self.usd
         return own
 
     def emit(self, event: Event) -> None:
@@ -241,7 +243,7 @@ class Events:
 
         def update(done: int, detail: str) -> None:
             nonlocal told, held
-            held = Progressed(done, unit, detail, total)
+            held = Progressed(done, unit, detail, total, self.usd())
             if time.monotonic() - told >= UPDATE_SECONDS:
                 self.emit(held)
                 told, held = time.monotonic(), None

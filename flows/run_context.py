@@ -19,6 +19,7 @@ from twothirds.flows.subscribers.heartbeat import Heartbeat
 from twothirds.flows.subscribers.live_log import LiveLog
 from twothirds.models import (
     LATENCIES,
+    MICRO,
     AnswersPending,
     Crowd,
     KnownLabelsOf,
@@ -86,6 +87,7 @@ def run_context(
         crowd = build_crowd(entry.members, ledger, entry.known)
         with Heartbeat(events, partial(store.costs.totals, run_id), crowd, expected) as heartbeat:
             own = events.to(heartbeat, live)
+            own.usd = lambda: record.spending.cost / MICRO if record.spending else None
             try:
                 yield RunContext(store, record, ledger, crowd, own, live.reached)
             except AnswersPending as pending:

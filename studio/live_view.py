@@ -130,6 +130,7 @@ class LiveView:
 
     def _count(self, event: dict[str, Any]) -> None:
         total = "" if event["total"] is None else f" of {event['total']:,}"
+        self.usd = float(event["usd"] or 0)
         self.asked, self.doing = [], f"The questions are asked: {event['done']:,}{total} {event['unit']} …"
 
     def _on_answer(self, event: dict[str, Any]) -> None:

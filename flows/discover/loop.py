@@ -38,7 +38,6 @@ from twothirds.models import (
     Compare,
     Elicited,
     Feature,
-    Money,
     OracleError,
     OracleUnavailable,
     Verdict,
@@ -68,13 +67,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Asker:
-    """Who compares and labels, and what that has cost. `affords` says whether the budget pays for questions and the
+    """Who compares and labels. `affords` says whether the budget pays for questions and the
     labels of what is found by then, with the features that wait for theirs."""
 
     compare: Callable[[list[Compare]], Elicited]
     label: Callable[[list[Feature]], Votes]
     affords: Callable[[list[Compare], list[Feature], Progress], bool] = lambda _questions, _waiting, _progress: True
-    cost: Callable[[], Money] = lambda: 0
 
 
 class AppliesCommands(Protocol):
@@ -405,7 +403,7 @@ class Loop:
         return self._known(finding.twin.name) if finding.repeats and finding.twin else None
 
     def _emit_progress(self) -> None:
-        progress, cost = self.progress, self._asker.cost()
+        progress, usd = self.progress, self._events.usd()
         figures = {
             "features": len(progress.findings),
             "waiting": progress.waiting,
@@ -413,9 +411,8 @@ class Loop:
             "counting": progress.interesting_distinct,
             "g": round(progress.g, 6),
         }
-        detail = f"{progress}, {in_usd(cost)}"
-        total = self._limits.queries
-        self._events.emit(Progressed(progress.queries, QUERIES, detail, total, usd=cost / MICRO, figures=figures))
+        detail = str(progress) if usd is None else f"{progress}, {in_usd(round(usd * MICRO))}"
+        self._events.emit(Progressed(progress.queries, QUERIES, detail, self._limits.queries, usd, figures))
 
 
 def _only_repeats(answer: Answer) -> bool:

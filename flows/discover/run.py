@@ -65,7 +65,7 @@ def run_discovery(
     expected = cache(lambda: price_of(prepared).questions)
     with run_context(prepared.store, run_id, entry, prepared.events, expected) as run:
         prepared.set_commands_aside()
-        return _Discovery(prepared, run, compare, label).run()
+        return _Discovery(replace(prepared, events=run.events), run, compare, label).run()
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Discovery:
         return outcome
 
     def _make_loop(self) -> Loop:
-        settings, profile, ledger = self.prepared.settings, self.prepared.profile, self.context.ledger
+        settings, profile = self.prepared.settings, self.prepared.profile
         limits = Limits(
             queries=profile.queries,
             target_g=settings.target_g,
@@ -151,7 +151,7 @@ class _Discovery:
             strategy=self.prepared.make_strategy(),
             examples=self.prepared.compared,
             limits=limits,
-            asker=Asker(ask, self._label, self._affords, lambda: ledger.cost),
+            asker=Asker(ask, self._label, self._affords),
             duplicates=DuplicateCheck(SameQuestions(ask) if settings.ask_same else None, sentence_closeness()),
             events=self.context.events,
         )

@@ -108,7 +108,6 @@ def rediscover_with(
         asker = Asker(
             partial(compare, crowd),
             lambda features: label(crowd, LabelBatch(examples, features, settings.votes)),
-            cost=lambda: context.ledger.cost,
         )
         loop = Loop(strategy, examples, limits_of(settings, oracle), asker, events=context.events)
         try:

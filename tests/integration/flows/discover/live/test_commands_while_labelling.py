@@ -61,6 +61,8 @@ def test_stop_is_heeded_before_the_next_labels_are_sent_and_the_same_command_goe
     events = LiveRun(folder / "live.jsonl").events()
     assert [one["kind"] for one in events if one["kind"] in WANTED] == list(WANTED)
     assert events[-1]["reason"] == "stopped"
+    told = [one for one in events if one["kind"] == "Progressed" and one["unit"] == "other examples labelled"]
+    assert told[-1]["usd"] > 0, "a page that follows it shows what labelling them costs"
     more = discovered(chosen)
     assert more.summary.stopped_because == "queries"
     assert more.labels.equals(whole.labels)
