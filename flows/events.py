@@ -203,14 +203,14 @@ class Events:
     def emit(self, event: Event) -> None:
         with self._lock:
             for subscriber in list(self._subscribers):
+                if subscriber not in self._subscribers:  # it has failed at the warning about another one
+                    continue
                 try:
                     subscriber(event)
                 except Exception as error:
                     self._drop(subscriber, error)
 
     def _drop(self, subscriber: Subscriber, error: Exception) -> None:
-        if subscriber not in self._subscribers:  # it has failed at the warning about another one
-            return
         self._subscribers.remove(subscriber)
         name = getattr(subscriber, "__name__", type(subscriber).__name__)
         line = f"{name} hears nothing of this run any more: {type(error).__name__}: {error}"
