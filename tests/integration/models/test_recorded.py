@@ -178,19 +178,16 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
 
 
 class Interruption:
-    """Raised once, between two steps of the thread that collects and commits: after so many calls and returns there."""
+    """Raised once, between two steps of the thread that collects and commits: after so many calls and returns there. A
+    generator that yields does not return: what is raised there by a profiler would leave it without its end."""
 
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def __call__(self, frame: FrameType, *_: object) -> None:
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if code.co_filename == Sending.run.__code__.co_filename and code.co_name in (
-            "run",
-            "_run",
-            "_collect",
-            "_commit",
-        ):
+        steps = ("_collect", "_commit") if event == "return" else ("run", "_collect", "_commit")
+        if code.co_filename == Sending.run.__code__.co_filename and code.co_name in steps:
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
