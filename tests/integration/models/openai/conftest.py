@@ -27,7 +27,7 @@ def config_of(server: FakeOpenAI, **changes: Any) -> OpenAIConfig:
         "api_key": SecretStr(KEY),
         "price": PRICE,
     }
-    return OpenAIConfig(**{"model": "gpt-4o-mini"} | usual | {"retry_delay": 0.01} | changes)
+    return OpenAIConfig(**usual | {"retry_delay": 0.01} | changes)
 
 
 def begin(store: Store, run_id: str, scope: str = "scope") -> None:
