@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from twothirds.models.openai.batch import lines_of, results_of
+from twothirds.models.openai.batch import Listed, lines_of, results_of
 from twothirds.models.openai.chat import answers_by_position
 from twothirds.models.openai.client import ServerReply
 from twothirds.models.openai.config import OpenAIConfig
@@ -152,6 +152,9 @@ def test_any_file_of_a_batch_is_read_without_an_exception(questions: Any, name: 
         + "[" * 100_000
     )
     server: Any = FileServer(line)
-    for found in asyncio.run(lines_of(server, {"metadata": {"twothirds_questions": file}})):
+    for found in asyncio.run(lines_of(server, file)):
         assert len(found.questions) == len(found.paths)
-    assert all(isinstance(key, str) for key in asyncio.run(results_of(server, {"output_file_id": file})))
+    assert all(
+        isinstance(key, str)
+        for key in asyncio.run(results_of(server, Listed.model_validate({"id": "batch", "output_file_id": file})))
+    )
