@@ -203,7 +203,8 @@ def test_what_people_have_given_up_stays_given_up(store: Store, clock: Clock) ->
 def test_an_answer_of_an_earlier_batch_is_not_collected_once_more(server: FakeOpenAI) -> None:
     """Not even for a question that was refused alone, whose reply the provider still has."""
     questions = word_labels(["cat"], word_texts(4))
-    config = OpenAIConfig("gpt-4o-mini", server.base_url, provider_batch=True, batch_poll=0.01, labels_per_request=1)
+    terms: dict[str, Any] = {"provider_batch": True, "batch_poll": 0.01, "labels_per_request": 1, "asks": 1}
+    config = OpenAIConfig("gpt-4o-mini", server.base_url, **terms)
     server.batches.manners.spoiled, server.batches.manners.spoilers = 1.0, ("refusal",)
     with OpenAIOracle(config) as oracle:
         list(oracle.send(planned(oracle, questions)[:1], CheckedMeter()))  # the probe

@@ -127,7 +127,7 @@ def test_a_comparison_longer_than_the_context_is_refused(llava: Path, picture: E
 
 
 def test_a_repair_that_would_be_too_long_leaves_the_first_reply(tmp_path: Path) -> None:
-    folder = save_tiny_instruct(tmp_path, context=380)
+    folder = save_tiny_instruct(tmp_path, context=340)
     question = Compare(Kind.PAIR, (Example("a", "a", text="A hat."), Example("b", "b", text="No hat.")))
     answer = answers_of(folder, [question])[question]
     assert answer.verdict is Verdict.UNREADABLE
