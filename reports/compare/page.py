@@ -208,9 +208,8 @@ def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
         "data": script_json(_data(comparison, carried, rows, examples)),
         "pictures": script_json(pictures if any(pictures) else []),
     }
-    return render_file(
-        "compare/page.html", context, ("report.css", "browser.css", "compare.css"), ("elements.js", "compare.js")
-    )
+    styles = ("tokens.css", "report.css", "browser.css", "compare.css")
+    return render_file("compare/page.html", context, styles, ("elements.js", "compare.js"))
 
 
 def carried_disagreements(found: list[Disagreement], features: int) -> list[Disagreement]:

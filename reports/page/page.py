@@ -59,6 +59,7 @@ STOPPED = {
 # The browser's own, which the studio serves too.
 BROWSER_SCRIPTS = ("elements.js", "pictures.js", "choice.js", "facets.js", "tiles.js", "example.js", "browse.js")
 SECTIONS = "report.json"
+MOST_BEST = 12  # features on the first screen
 MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
 
 
@@ -210,9 +211,16 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     columns, left_out = carried_columns(_columns(findings, dataset, carried))
     too_large = [f"The page does not carry columns whose values are too long for it: {', '.join(left_out)}."]
     catalogue = ExampleCatalogue(findings, texts, columns)
+    cards = feature_cards(findings, show, carried, truth)
+    best = best_of(cards, findings)
     return {
         "summary": run.summary,
         "counting": findings.counting,
+        "best": best[:MOST_BEST],
+        "listed": [*best, *(card for card in cards if card not in best)],
+        "doubt": _doubt(findings),
+        "known_labels": sum(found.labelled for found in findings.found),
+        "checked": " ".join(checked_by_people(findings.found).sentences()),
         "source": public_source(run.summary),
         "oracle": without_paths(str(run.summary.settings.get("oracle", ""))),
         "aim": aim_of(run.folder, run.summary),
@@ -221,7 +229,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
-        "cards": feature_cards(findings, show, carried, truth),
+        "cards": cards,
         "reasons": _reasons(run.folder),
         "history": history,
         "outlook": outlook_of(history),
@@ -246,10 +254,30 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     }
 
 
+def best_of(cards: list[dict[str, Any]], findings: Findings) -> list[dict[str, Any]]:
+    """The cards of the features to use, those first that split the examples most evenly."""
+    marked = zip(cards, findings.marks, strict=True)
+    used = [card for card, marks in marked if all(marks) and not card["found"].is_doubtful]
+    return sorted(used, key=lambda card: abs(card["share"] - 0.5))
+
+
+def _doubt(findings: Findings) -> dict[str, Any]:
+    """Of the labels of which it is known how many are doubtful, and how often several votes agreed."""
+    judged = [found for found in findings.found if found.doubt_is_known]
+    counts = [found.vote_counts for found in findings.found]
+    voted_twice = sum(int((count.yes + count.no >= 2).sum()) for count in counts)
+    alike = sum(int(((count.yes + count.no >= 2) & (np.minimum(count.yes, count.no) == 0)).sum()) for count in counts)
+    return {
+        "labels": sum(found.labelled for found in judged),
+        "doubtful": sum(int(found.doubtful.sum()) for found in judged),
+        "voted_twice": voted_twice,
+        "unanimous": alike / max(voted_twice, 1),
+    }
+
+
 def render(context: dict[str, Any]) -> str:
-    return render_file(
-        "report/page.html", context, ("report.css", "browser.css"), (*BROWSER_SCRIPTS, "catalogue.js", "report.js")
-    )
+    styles = ("tokens.css", "base.css", "components.css", "report.css", "browser.css", "views.css")
+    return render_file("report/page.html", context, styles, (*BROWSER_SCRIPTS, "catalogue.js", "report.js"))
 
 
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:
@@ -319,8 +347,6 @@ def _notices(
             f"{predicted:,} of {known:,} labels are predicted and were not put to the oracle. They are counted in all "
             "figures; in the cards their examples have a dashed frame, and an example that is opened names them."
         )
-    if checked := checked_by_people(findings.found).sentences():
-        notices.append(" ".join(checked))
     if len(carried) < len(findings.ids):
         notices.append(
             f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "

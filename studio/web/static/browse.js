@@ -1,6 +1,6 @@
 // The browser of examples. A catalogue (of what the page carries, or of what the studio serves) finds them; all that is
 // chosen stands in the address.
-function startBrowser(catalogue, pictures, { scroll = false } = {}) {
+function startBrowser(catalogue, pictures, { reveal = () => byId("browse").scrollIntoView() } = {}) {
   const FIRST = 120;
   const MORE = 240;
   const PIXELS = { images: [72, 96, 150, 230, 360], texts: [150, 220, 300, 420, 640] };
@@ -29,7 +29,7 @@ function startBrowser(catalogue, pictures, { scroll = false } = {}) {
       remember();
       if (byId("grid").contains(document.activeElement)) tiles.focusOn(place);
     },
-    alike: (kind, id) => { choice.sort = `${kind}.${id}`; choice.reverse = false; refresh(); remember(); byId("browse").scrollIntoView(); },
+    alike: (kind, id) => { choice.sort = `${kind}.${id}`; choice.reverse = false; refresh(); remember(); reveal(); },
     isSelected: (place) => tiles.selected.has(place),
     toggle: tiles.toggle,
     shown: ({ id }) => { choice.example = id; remember(); },
@@ -190,7 +190,6 @@ function startBrowser(catalogue, pictures, { scroll = false } = {}) {
     refresh();
     ready = true;
   }
-  if (scroll && (recalled || location.hash === "#browse")) byId("browse").scrollIntoView();
   return {
     catalogue,
     open: openExample,
@@ -199,7 +198,7 @@ function startBrowser(catalogue, pictures, { scroll = false } = {}) {
       toggleFeature(choice, "yes", about.features[number].name);
       refresh();
       remember();
-      byId("browse").scrollIntoView();
+      reveal();
     },
   };
 }

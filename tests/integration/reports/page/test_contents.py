@@ -70,7 +70,7 @@ def test_a_feature_that_its_question_contradicts_is_doubtful_and_one_of_doubtful
     divided = make_run(tmp_path / "other", texts, IDS, ["divided"], random_matrix(1, 30), divided=0.5)
     assert divided.findings.found[0].is_divided
     assert not divided.findings.found[0].is_doubtful
-    assert f'<dd class="small">{run.findings.counting} interesting and distinct</dd>' in written(run)
+    assert '<dd>2</dd><dd class="small">interesting and distinct, of 2 found</dd>' in written(run)
     assert run.findings.counting == 2
     table = pd.read_csv(run.folder / "features.csv")
     table["consistent"] = [True, False]
@@ -78,7 +78,7 @@ def test_a_feature_that_its_question_contradicts_is_doubtful_and_one_of_doubtful
     assert [found.is_doubtful for found in Run(run.folder).findings.found] == [False, True]
     page = written(Run(run.folder))
     assert "its own question contradicts it" in page
-    assert '<dd class="small">1 interesting and distinct</dd>' in page
+    assert '<dd>1</dd><dd class="small">interesting and distinct, of 2 found</dd>' in page
     assert (
         "1 doubtful feature, contradicted by the labels of the examples asked about: divided; not counted, and left "
         "out of exports" in page
