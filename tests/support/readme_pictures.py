@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 FACES = ("datasets/faces", "--oracle", "contrastive")  # as in the Makefile
 STRATEGY = ("--strategy", "adaptive-triple", "--rare", "0.04", "--votes", "1")  # each question shows three pictures
-WIDTH, HEIGHT, BAR = 1200, 1000, 66  # pixels; the bar of links stays at the top
+WIDTH, HEIGHT = 1200, 1000  # pixels
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def take(discovery: Sequence[str], out: Path, picture: Path) -> Path:
-    """The report of a discovery, from its first feature on."""
+    """The first screen of the report of a discovery."""
     chromium = find_chromium()
     if chromium is None:
         sys.exit(MISSING)
@@ -48,10 +48,6 @@ def take(discovery: Sequence[str], out: Path, picture: Path) -> Path:
     with running_chromium(chromium) as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto((out / "report.html").as_uri())
-        box = page.locator("article.feature").first.bounding_box()
-        if box is None:
-            sys.exit("the report shows no feature")
-        page.mouse.wheel(0, box["y"] - BAR)
         page.wait_for_timeout(1000)  # until pictures that came into view are drawn
         page.screenshot(path=picture)
     return picture
