@@ -208,7 +208,7 @@ def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
         "data": script_json(_data(comparison, carried, rows, examples)),
         "pictures": script_json(pictures if any(pictures) else []),
     }
-    styles = ("tokens.css", "report.css", "browser.css", "compare.css")
+    styles = ("tokens.css", "browser.css", "report.css", "compare.css")
     return render_file("compare/page.html", context, styles, ("elements.js", "compare.js"))
 
 

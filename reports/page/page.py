@@ -276,7 +276,7 @@ def _doubt(findings: Findings) -> dict[str, Any]:
 
 
 def render(context: dict[str, Any]) -> str:
-    styles = ("tokens.css", "base.css", "components.css", "report.css", "browser.css", "views.css")
+    styles = ("tokens.css", "base.css", "components.css", "browser.css", "report.css", "views.css")
     return render_file("report/page.html", context, styles, (*BROWSER_SCRIPTS, "catalogue.js", "report.js"))
 
 
