@@ -130,6 +130,17 @@ def votes_plot(qualities: list[Quality]) -> Markup | str:
     return shares_plot("How often labels are right, by votes", "votes per label", lines) if lines else ""
 
 
+def cost_plot(comparison: OracleComparison) -> Markup | str:
+    """A dot for each oracle whose labels can be scored: what its votes cost, and how often its majority is right."""
+    scored = zip(comparison.study.raters, comparison.qualities, STYLES * len(comparison.qualities), strict=False)
+    lines = [
+        ShareCurve(rater.name, [(1000 * rater.usd_per_vote, right)], style, joined=False)
+        for rater, quality, style in scored
+        if (right := quality.accuracy.overall[MAJORITY].value) is not None
+    ]
+    return shares_plot("How often labels are right, by cost", "USD per 1,000 votes", lines) if lines else ""
+
+
 def advice_plot(advice: Advice) -> Markup | str:
     if not advice.settings:
         return ""
@@ -188,6 +199,8 @@ def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
         "ways": [_ways(quality) for quality in comparison.qualities],
         "blind": comparison.reference.without_looking,
         "least": least(comparison.qualities),
+        "styles": STYLES,
+        "cost_plot": cost_plot(comparison),
         "votes_plot": votes_plot(comparison.qualities),
         "calibrations": [
             (

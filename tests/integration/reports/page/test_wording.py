@@ -54,7 +54,11 @@ def compare_page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_comparison_starts_with_its_verdict(compare_page: str) -> None:
     head = compare_page.partition("<h1>")[2]
-    assert head.index('class="verdict"') < head.index('class="lede"')
+    assert (
+        head.index('class="who"')
+        < head.index("Right labels against what 1,000 votes cost")
+        < head.index('class="verdict"')
+    )
 
 
 def test_a_simulated_crowd_is_called_one_with_its_parameters(compare_page: str) -> None:
