@@ -21,7 +21,7 @@ from twothirds.sources import DatasetError, Example, open_image
 MIME = "image/webp"
 THUMBNAIL_SIDES = ((300, 224), (1000, 128))  # up to so many pictures, so many pixels on the longer side
 SMALLEST_SIDE = 96
-WEBP_QUALITY = 75
+QUALITY, LEAST_QUALITY = 75, 50  # of WebP; the second where pictures are smallest, so that 2,000 take less than 8 MB
 
 
 def side_for(count: int) -> int:
@@ -44,7 +44,7 @@ def _thumbnail(example: Example | None, side: int) -> str:
     except DatasetError:
         return ""
     written = io.BytesIO()
-    picture.save(written, "WEBP", quality=WEBP_QUALITY, method=2)
+    picture.save(written, "WEBP", quality=QUALITY if side > SMALLEST_SIDE else LEAST_QUALITY, method=2)
     return base64.b64encode(written.getvalue()).decode("ascii")
 
 
