@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import FastAPI
 
 from twothirds.store.review import Queue
@@ -18,12 +20,13 @@ from twothirds.studio.table_pages import TablePages
 
 
 def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> FastAPI:
+    review = replace(review, overview="/people")  # in the studio's frame
     app = create_app(queue, review)
     authenticator = Authenticator(queue, Signer(queue.people.secret(SECRET)), review.cookie, secure=review.secure)
     run_catalog = RunCatalog(config.roots)
     studio = Studio(config, run_catalog, TableCatalog(run_catalog))
     for pages in (
-        LoginPages(studio, queue, authenticator),
+        LoginPages(studio, queue, authenticator, review),
         RunPages(studio),
         FeaturePages(studio),
         CostPages(studio),

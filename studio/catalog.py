@@ -219,6 +219,37 @@ class OpenRun:
         return len(self.run.log)
 
 
+@dataclass(frozen=True)
+class UnfinishedRun:
+    """A discovery that goes on or was interrupted, with how far it is."""
+
+    key: str
+    begun: dict[str, Any]
+    state: str
+    queries: int
+    usd: float
+    budget: float | None
+    answer: str  # the latest one
+
+    @classmethod
+    def of(cls, key: str, live: LiveRun) -> UnfinishedRun:
+        events, begun = live.events(), live.begun
+        states = (event for event in reversed(events) if event["kind"] == "state")
+        answers = (event for event in reversed(events) if event["kind"] == "answer" and event["features"])
+        last: dict[str, Any] = next(states, {})
+        answer: dict[str, Any] = next(answers, {"features": []})
+        people = str(begun.get("oracle", "")).startswith("human") and live.state == "running"
+        return cls(
+            key=key,
+            begun=begun,
+            state="waiting for people" if people else live.state,
+            queries=int(last.get("queries", 0)),
+            usd=float(last.get("usd", 0.0)),
+            budget=float(budget) if (budget := live.budget()) else None,
+            answer=", ".join(str(feature[0]) for feature in answer["features"]),
+        )
+
+
 class RunCatalog:
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve() for root in roots]
@@ -232,15 +263,15 @@ class RunCatalog:
         found = self._summaries.latest_first()
         return [RunEntry(key_of(folder), folder, summary, (folder / ARCHIVED).exists()) for folder, summary in found]
 
-    def unfinished(self, finished: Collection[str]) -> list[tuple[str, dict[str, Any], str]]:
-        """Discoveries that go on, or whose run is not among the finished ones: key, how they began, state."""
+    def unfinished(self, finished: Collection[str]) -> list[UnfinishedRun]:
+        """Discoveries that go on, or whose run is not among the finished ones."""
         found = []
         for folder in self.folders(LIVE):
             with suppress(OSError, ValueError, KeyError):
                 live = LiveRun(folder / LIVE)
                 begun = live.begun
-                if (begun["run_id"] not in finished or live.goes_on) and (state := live.state) != "ended":
-                    found.append((key_of(folder), begun, state))
+                if (begun["run_id"] not in finished or live.goes_on) and live.state != "ended":
+                    found.append(UnfinishedRun.of(key_of(folder), live))
         return found
 
     def folder(self, key: str, *holding: str) -> Path | None:
@@ -334,6 +365,8 @@ def _runs_below(folder: Path, depth: int, holding: str) -> Iterator[Path]:
     """Folders with such a file; controls that lie inside a run are part of it."""
     if (folder / holding).is_file():
         yield folder
+        return
+    if (folder / COMPARISON_JSON).is_file():  # its discoveries are part of it
         return
     if depth:
         with suppress(OSError):

@@ -87,11 +87,13 @@ class OracleForm:
 
 @dataclass(frozen=True)
 class StartPlan:
-    """What a run will cost; `budget` is what must be agreed to, empty where it costs nothing."""
+    """What a run will cost in USD; `budget` is what must be agreed to, empty where it costs nothing."""
 
     lines: list[str]
     budget: str
     folder: str
+    likely: float = 0.0
+    most: float = 0.0
 
 
 @dataclass(frozen=True)

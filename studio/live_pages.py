@@ -17,8 +17,10 @@ from typing import Annotated, Any
 from cachetools import LRUCache
 from fastapi import Header, Query
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
+from twothirds.reports.page import curves_of, history_of
 from twothirds.reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary
 from twothirds.sources import Columns, Dataset, DatasetError, Example, load_dataset
 from twothirds.studio.catalog import OpenRun, RunCatalog
@@ -110,12 +112,13 @@ class LivePages(StudioPages):
         events, examples = live.events(), self._watched.examples(live.begun) or ()
         view = LiveView(self._watched.tiles(key, examples)).fold(events)
         view.take_changes()
-        opened, goes_on = self._run_catalog.open(key), live.goes_on
+        goes_on = live.goes_on
         finished = _has_results(live) and not goes_on
+        opened = self.opened(key) if finished else None
         kind = "images" if any(example.image is not None for example in examples) else "texts"
         place = (
             finished_place(opened)
-            if opened and finished
+            if opened
             else unfinished_place(key, folder.name, live.begun, _state(live, view), kind)
         )
         return self.render(
@@ -131,7 +134,7 @@ class LivePages(StudioPages):
             steers=not finished and live.state != "ended",
             failed=starter.printed(folder) if starts and not goes_on else "",
             picker=self._picked(key, "", chosen),
-            alike=[],
+            curves=_curves(opened),
             problem=problem,
         )
 
@@ -157,7 +160,7 @@ class LivePages(StudioPages):
             steers=False,
             failed="",
             picker=None,
-            alike=[],
+            curves=_curves(opened),
             problem="",
         )
 
@@ -215,6 +218,20 @@ class LivePages(StudioPages):
         del visitor
         examples = self._watched.examples(self._watched.live(key).begun) or ()
         return self.picture(examples[row] if row < len(examples) else None, size)
+
+    @for_staff("GET /runs/{key}/thumbs/{row}")
+    def thumb(self, visitor: Visitor, key: Key, row: Row) -> Response:
+        """One of the first pictures of its data set, for the list of runs, which opens no run for it."""
+        del visitor
+        folder = self._run_catalog.folder(key)
+        if folder is None:
+            raise HTTPException(404)
+        entry = next((entry for entry in self._run_catalog.entries() if entry.key == key), None)
+        begun = {"settings": entry.summary.settings} if entry else self._watched.live(key).begun
+        examples = self._watched.examples(begun) or ()
+        if row >= len(examples) or examples[row].image is None:
+            return Response(status_code=204)
+        return self.picture(examples[row], "small-still")
 
     @for_staff("POST /runs/{key}/steer")
     def steer(self, visitor: Visitor, key: Key, hx_request: Annotated[str, Header()] = "") -> Response:
@@ -325,6 +342,11 @@ def tile_of(name: str, row: int, example: Example | None, media: str) -> Example
 def _state(live: LiveRun, view: LiveView) -> str:
     """In one word or few. People who are asked are waited for, whatever the run says that it does."""
     return "waiting for people" if view.people and live.state == "running" else live.state
+
+
+def _curves(opened: OpenRun | None) -> list[tuple[str, Markup]]:
+    """Of a run that has ended, what each question has brought."""
+    return curves_of(history_of(opened.run, opened.run.findings)) if opened else []
 
 
 def _has_results(live: LiveRun) -> bool:

@@ -12,14 +12,14 @@ from starlette.exceptions import HTTPException
 from twothirds.store.review import EDITOR, REVIEWER, Queue
 from twothirds.studio.config import METRICS_PASSWORD, EditRefused
 from twothirds.studio.pages import OWNER, Studio, StudioPages, for_staff
-from twothirds.studio.review import PUBLIC, Authenticator, Visitor, for_role
+from twothirds.studio.review import PUBLIC, Authenticator, ReviewConfig, Visitor, for_role, overview_of
 from twothirds.studio.views import html_response
 
 
 class LoginPages(StudioPages):
-    def __init__(self, studio: Studio, queue: Queue, authenticator: Authenticator) -> None:
+    def __init__(self, studio: Studio, queue: Queue, authenticator: Authenticator, review: ReviewConfig) -> None:
         super().__init__(studio)
-        self._queue, self._authenticator = queue, authenticator
+        self._queue, self._authenticator, self._review = queue, authenticator, review
 
     @for_role("GET /s/{token}", PUBLIC)
     def open_link(self, token: str) -> Response:
@@ -68,12 +68,8 @@ class LoginPages(StudioPages):
             "people.html",
             visitor,
             status,
-            invitations=[
-                (invitation.person.name, invitation.role)
-                for invitation in self._queue.people.invitations()
-                if not invitation.revoked_at
-            ],
             problem=problem,
             invited=invited,
             link=link,
+            **overview_of(self._queue, self._review),
         )

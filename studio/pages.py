@@ -49,6 +49,8 @@ class StudioPages(Pages):
     def opened(self, key: str) -> OpenRun:
         try:
             found = self._run_catalog.open(key)
+            if found is not None:
+                found.run.findings  # noqa: B018 - read now: files that cannot be read are reported here
         except RunError as error:
             raise HTTPException(422, str(error)) from None
         if found is None:

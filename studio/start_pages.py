@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
+from cachetools import LRUCache
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from twothirds.reports.compare import COMPARISON_JSON
 from twothirds.reports.versions import SUMMARY
+from twothirds.sources import Dataset, DatasetError, load_dataset
 from twothirds.studio.catalog import key_of
 from twothirds.studio.config import EditRefused, FormField, StartPlan
-from twothirds.studio.pages import OWNER, Key, Studio, StudioPages, for_staff
+from twothirds.studio.pages import OWNER, Key, Row, Studio, StudioPages, for_staff
 from twothirds.studio.review import RequestContext, Visitor, for_role
 
 MOST_SUGGESTED = 50
+PREVIEWED, OPEN_DATASETS = 12, 4
 STARTED = "start.json"
 RESULTS = {SUMMARY: "/tables/", COMPARISON_JSON: "/comparisons/"}  # the file that is written last, and its page
-TITLES = {"discover": "Start a discovery", "enrich": "Enrich a data set", "compare": "Compare oracles"}
+TITLES = {"discover": "New discovery", "enrich": "Enrich a data set", "compare": "Compare oracles"}
 Command = Literal["discover", "enrich", "compare"]
 Values = dict[str, str]
 
@@ -31,6 +35,8 @@ class StartPages(StudioPages):
     def __init__(self, studio: Studio) -> None:
         super().__init__(studio)
         self._starter = studio.config.starter
+        self._datasets: LRUCache[str, Dataset] = LRUCache(OPEN_DATASETS)
+        self._lock = threading.Lock()
         self._fields = {command: self._starter.fields(command) for command in TITLES}
         self._oracles = {oracle.kind: oracle for oracle in self._starter.oracles()}
 
@@ -65,6 +71,33 @@ class StartPages(StudioPages):
             return self._form(visitor, command, values, plan=self._starter.plan(command, values))
         except EditRefused as refused:
             return self._form(visitor, command, values, problem=str(refused), status=422)
+
+    @for_role("GET /look", OWNER)
+    def look(self, visitor: Visitor, dataset: str = "") -> Response:
+        """What a data set holds, before anything is asked about it."""
+        found, problem = None, ""
+        try:
+            found = self._dataset(dataset) if dataset else None
+        except DatasetError as error:
+            problem = str(error)
+        examples = found.examples[:PREVIEWED] if found else ()
+        shown = [(row, example) for row, example in enumerate(examples)]
+        return self.render("preview.html", visitor, name=dataset, dataset=found, shown=shown, problem=problem)
+
+    @for_role("GET /look/{row}", OWNER)
+    def look_at(self, visitor: Visitor, row: Row, dataset: str = "") -> Response:
+        del visitor
+        try:
+            examples = self._dataset(dataset).examples
+        except DatasetError:
+            raise HTTPException(404) from None
+        return self.picture(examples[row] if row < len(examples) else None, "small-still")
+
+    def _dataset(self, name: str) -> Dataset:
+        with self._lock:
+            if name not in self._datasets:
+                self._datasets[name] = load_dataset(name)
+            return self._datasets[name]
 
     @for_staff("GET /started/{key}")
     def started(self, visitor: Visitor, key: Key) -> Response:
@@ -114,11 +147,13 @@ class StartPages(StudioPages):
             status,
             command=command,
             titles=TITLES,
+            tabs=[(name, f"/start/{name}", "", "") for name in TITLES],
             fields=self._fields[command],
             values=values,
             suggested={name: list(dict.fromkeys(found))[:MOST_SUGGESTED] for name, found in suggested.items()},
             oracles=list(self._oracles.values()),
             written=_parameters_of(values.get("oracle", "")),
+            kind=visitor.form.value("oracle_kind"),
             plan=plan,
             problem=problem,
         )

@@ -52,7 +52,8 @@ def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
     with suppress(OSError):
         folder.rmdir()  # made to see whether it can be written; one that holds results stays
     budget = "" if not expected.most_left else f"{Decimal(expected.budget) / MICRO:.6f}"
-    return StartPlan(list(expected.lines()), budget, folder.name)
+    likely, most = expected.left / MICRO, expected.most_left / MICRO
+    return StartPlan(list(expected.lines()), budget, folder.name, likely, most)
 
 
 def launch(command: str, read: Callable[[], RunSettings]) -> Path:

@@ -12,6 +12,7 @@ from twothirds.studio.review.access import (
     Visitor,
     for_role,
 )
+from twothirds.studio.review.admin_pages import overview_of
 from twothirds.studio.review.app import create_app
 from twothirds.studio.review.config import ReviewConfig
 from twothirds.studio.review.media import BrowserPictures, Size, StaticFiles, film_kind

@@ -7,28 +7,34 @@ from typing import Any
 
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from twothirds.store.review import ADMIN, EXEMPLARS, DisputedLabel, digests_shown
+from twothirds.store.review import ADMIN, EXEMPLARS, DisputedLabel, Queue, digests_shown
 from twothirds.studio.review.access import Visitor, for_role
+from twothirds.studio.review.config import OVERVIEW, ReviewConfig
 from twothirds.studio.review.media import Digest, Size, picture_of
 from twothirds.studio.review.views import Cards, ReviewPages
 from twothirds.studio.views import html_response
 from twothirds.studio.web import CATALOGUES, Catalogue
 
 
+def overview_of(queue: Queue, config: ReviewConfig) -> dict[str, Any]:
+    """The queue, who holds questions, how reviewers agree."""
+    return {
+        "states": queue.records.states(),
+        "held": queue.leases.held(),
+        "disputed": queue.quality.disputes(config.terms.queue),
+        "untouched": config.terms.first_seconds,
+        "quality": config.quality(queue.records.answers(), queue.quality.consensus()),
+        "invitations": queue.people.invitations(),
+    }
+
+
 class AdminPages(ReviewPages):
     @for_role("GET /admin", ADMIN)
     def overview(self, visitor: Visitor) -> Response:
-        return html_response(
-            "review/admin.html",
-            language=visitor.language,
-            csrf=visitor.csrf,
-            states=self._queue.records.states(),
-            held=self._queue.leases.held(),
-            disputed=self._queue.quality.disputes(self._config.terms.queue),
-            untouched=self._config.terms.first_seconds,
-            quality=self._config.quality(self._queue.records.answers(), self._queue.quality.consensus()),
-            invitations=self._queue.people.invitations(),
-        )
+        if self._config.overview != OVERVIEW:
+            return RedirectResponse(self._config.overview, 303)
+        context = overview_of(self._queue, self._config)
+        return html_response("review/admin.html", language=visitor.language, csrf=visitor.csrf, **context)
 
     @for_role("GET /admin/export.csv", ADMIN)
     def export(self, visitor: Visitor) -> Response:
@@ -43,7 +49,7 @@ class AdminPages(ReviewPages):
         """What withdrawing a reviewer would do."""
         person = self._queue.people.find(name)
         if person is None:
-            return RedirectResponse("/admin", 303)
+            return RedirectResponse(self._config.overview, 303)
         effect = self._queue.votes.preview_withdrawal(person.id)
         return html_response(
             "review/withdraw.html", language=visitor.language, csrf=visitor.csrf, name=person.name, effect=effect
@@ -56,7 +62,7 @@ class AdminPages(ReviewPages):
         if person is not None:
             self._queue.people.revoke(person.name)
             self._queue.votes.withdraw(person.id)
-        return RedirectResponse("/admin", 303)
+        return RedirectResponse(self._config.overview, 303)
 
     @for_role("POST /admin/release", ADMIN)
     def release(self, visitor: Visitor) -> Response:
@@ -64,12 +70,12 @@ class AdminPages(ReviewPages):
         person = self._queue.people.find(visitor.form.value("name"))
         if person is not None:
             self._queue.leases.release(person.id)
-        return RedirectResponse("/admin", 303)
+        return RedirectResponse(self._config.overview, 303)
 
     @for_role("POST /admin/revoke", ADMIN)
     def revoke(self, visitor: Visitor) -> Response:
         self._queue.people.revoke(visitor.form.value("name"), keep=[ADMIN])
-        return RedirectResponse("/admin", 303)
+        return RedirectResponse(self._config.overview, 303)
 
     @for_role("GET /admin/disputed", ADMIN)
     def disputed(self, visitor: Visitor) -> Response:

@@ -26,6 +26,7 @@ from twothirds.studio.views import html_response
 from twothirds.studio.web import language_of
 
 TITLED = (403, 404, 405, 413)
+STUDIO = ("/runs", "/tables", "/comparisons", "/costs", "/start", "/side-by-side", "/people", "/admin", "/look")
 MESSAGES = {404: "refused.page", 405: "refused.method"}
 
 # Python runs one thread at a time: with more of them, requests wait longer for each other.
@@ -57,9 +58,9 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     def plain(request: Request, status: int, key: str, text: str = "", **values: Any) -> Response:
         title = f"title.{status if status in TITLED else 'error'}"
         language = language_of(request.headers.get("accept-language", ""))
-        return html_response(
-            "review/message.html", status, language=language, title=title, message=key, text=text, values=values
-        )
+        home = "/runs" if request.url.path.startswith(STUDIO) else "/"
+        context = {"title": title, "message": key, "text": text, "values": values, "home": home}
+        return html_response("review/message.html", status, language=language, **context)
 
     @app.exception_handler(Refusal)
     def refused(request: Request, refusal: Refusal) -> Response:

@@ -12,6 +12,9 @@ Record = dict[str, Any]
 NameProblem = Callable[[str, Iterable[str], Iterable[str]], str]  # of a name, the known ones and those not wanted
 
 
+OVERVIEW = "/admin"
+
+
 @dataclass(frozen=True)
 class ReviewConfig:
     """`name_problem` says what is wrong with a feature's name, given the known ones: empty, or what follows `name.` in
@@ -25,6 +28,7 @@ class ReviewConfig:
     base_url: str = "http://127.0.0.1:8765"
     terms: LeaseTerms = field(default_factory=LeaseTerms)
     submit_addresses: tuple[str, ...] = ()  # where tasks published elsewhere may be submitted to
+    overview: str = OVERVIEW  # the page that shows the queue to an administrator
 
     @property
     def secure(self) -> bool:

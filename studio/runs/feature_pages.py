@@ -17,7 +17,7 @@ from twothirds.reports.analysis import example_order
 from twothirds.reports.browse import scores_of
 from twothirds.reports.curation import Correction, checked_by_people, unused_corrections
 from twothirds.reports.page import STOPPED, detailed, heat_map, ordered, strongest
-from twothirds.reports.run import LIVE, LiveRun, RunError, names_of
+from twothirds.reports.run import LIVE, RUN_JSON, LiveRun, names_of
 from twothirds.studio.catalog import OpenRun
 from twothirds.studio.config import CurationCommand, CurationStep, EditRefused
 from twothirds.studio.pages import OWNER, Key, StudioPages, for_staff
@@ -92,11 +92,9 @@ class FeaturePages(StudioPages):
 
     @for_staff("GET /runs/{key}/settings")
     def settings(self, visitor: Visitor, key: Key) -> Response:
-        if self._run_catalog.folder(key) is None:
-            raise HTTPException(404)
-        opened = self._run_catalog.open(key)
-        if opened is None:
+        if self._run_catalog.folder(key, RUN_JSON) is None:
             return self._unfinished_settings(visitor, key)
+        opened = self.opened(key)
         findings, summary = opened.run.findings, opened.run.summary
         return self.render(
             "settings.html",
@@ -164,10 +162,7 @@ class FeaturePages(StudioPages):
         status: int = 200,
     ) -> Response:
         opened = self.opened(key)
-        try:
-            findings = opened.run.findings
-        except RunError as error:
-            raise HTTPException(422, str(error)) from None
+        findings = opened.run.findings
         sort = sort if sort in SORTS else "split"
         rows = sorted(opened.outlines, key=SORTS[sort][1])
         common = [card for card in rows if opened.marks[card["order"] - 1][0]]

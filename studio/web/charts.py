@@ -252,3 +252,17 @@ def sparkline(title: str, values: Sequence[float], most: int, style: str = "main
         role="img",
         class_="spark",
     )
+
+
+def expected_bar(likely: float, most: float, limit: float) -> Markup:
+    """A price from likely to at most, and the budget as a line across it."""
+    top = max(most, limit) * 1.05 or 1.0
+    drawn = [
+        element("rect", x=0, y=12, width=100, height=10, class_="base"),
+        element("rect", x=0, y=12, width=100 * most / top, height=10, class_="range"),
+        element("rect", x=0, y=12, width=100 * likely / top, height=10, class_="likely"),
+    ]
+    if limit:
+        drawn.append(element("line", x1=100 * limit / top, x2=100 * limit / top, y1=4, y2=30, class_="limit"))
+    name = element("title", "The likely price, the highest, and the budget")
+    return element("svg", name, *drawn, viewBox="0 0 100 34", preserveAspectRatio="none", role="img", class_="expected")

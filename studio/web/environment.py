@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from twothirds.studio.web.charts import interval_bar, share_bar, sparkline
+from twothirds.studio.web.charts import expected_bar, interval_bar, share_bar, sparkline
 from twothirds.studio.web.languages import CATALOGUES
 from twothirds.studio.web.numbers import count, duration, g_value, percent, plural, unbroken, usd
 
@@ -69,7 +69,8 @@ def environment(language: str = "en") -> Environment:
     )
     say = CATALOGUES[language]
     made.filters |= {**FILTERS, "moment": say.moment, "share": say.share, "number": say.number}
-    made.globals |= {"interval_bar": interval_bar, "share_bar": share_bar, "sparkline": sparkline, "t": say}
+    drawings = {drawing.__name__: drawing for drawing in (interval_bar, share_bar, sparkline, expected_bar)}
+    made.globals |= {**drawings, "t": say}
     return made
 
 

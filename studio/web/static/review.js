@@ -285,4 +285,4 @@ count();
 stepThrough();
 offerWhole();
 if (form) setInterval(keepLease, minute);
-if (document.querySelector("[data-idle]")) setInterval(lookForWork, 2000);
+if (document.querySelector("[data-idle]")) setInterval(lookForWork, 700);

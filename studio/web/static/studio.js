@@ -27,7 +27,12 @@
       if (!line.hidden && target.value && line.closest("details")) line.closest("details").open = true;
     }
   });
-  document.addEventListener("change", ({ target }) => { if (target.matches("[data-submits]")) target.form.requestSubmit(); });
+  const weigh = () => document.querySelectorAll("[data-needs]").forEach((button) => {
+    button.disabled = document.querySelectorAll(`[form="${button.form.id}"]:checked`).length !== Number(button.dataset.needs);
+  });
+  document.addEventListener("change", ({ target }) => { weigh(); if (target.matches("[data-submits]")) target.form.requestSubmit(); });
+  document.addEventListener("error", ({ target }) => { if (target.matches?.("img.thumb")) target.closest(".tile").remove(); }, true);
+  weigh();
 
   // A command that can be taken back is held for some seconds: nothing is sent before, and leaving the page sends it.
   const HELD = 5000;

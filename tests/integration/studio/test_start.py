@@ -70,7 +70,7 @@ def test_every_setting_has_a_field_with_its_words_and_its_default(site: StudioSi
 def test_every_kind_of_oracle_has_its_parameters_as_the_command_lists_them(site: StudioSite) -> None:
     page = owner_of(site).page
     for kind, one in KINDS.items():
-        assert f'<option value="{kind}">' in page
+        assert f'name="oracle_kind" value="{kind}"' in page
         for parameter in one.parameters():
             assert f'name="{kind}.{parameter.name}"' in page, f"{kind} {parameter.name}"
 

@@ -88,6 +88,9 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/runs/{key}/settings"): STAFF,
     ("GET", "/side-by-side"): {"editor": 422, "admin": 422},  # no two runs are named
     ("GET", "/components"): STAFF,
+    ("GET", "/look"): {"admin": 200},
+    ("GET", "/look/{row}"): {"admin": 404},  # of no data set
+    ("GET", "/runs/{key}/thumbs/{row}"): STAFF,
     ("GET", "/costs"): STAFF,
     ("GET", "/tables/{key}"): {"editor": 404, "admin": 404},  # there is a run, and no table
     ("GET", "/comparisons/{key}"): {"editor": 404, "admin": 404},
