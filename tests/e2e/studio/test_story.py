@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pandas as pd
@@ -176,17 +177,18 @@ class Story:
 
     def start(self, world: World, server: LifelikeServer, queries: int) -> None:
         page, hands = self.page, self.hands
-        hands.click(page.get_by_role("link", name="Open the studio"))
-        hands.click(page.get_by_role("link", name="Start", exact=True))
-        hands.write(page.get_by_label("dataset", exact=True), world.spec)
+        page.wait_for_url("**/runs")
+        hands.click(page.get_by_role("link", name="New discovery"))
+        hands.write(page.get_by_label("data set", exact=True), world.spec)
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}"
         hands.write(page.get_by_label("oracle", exact=True), oracle)
-        hands.write(page.get_by_label("queries", exact=True), str(queries))
+        hands.write(page.get_by_label("questions", exact=True), str(queries))
         hands.write(page.get_by_label("budget", exact=True), "1")
         hands.click(page.get_by_text("more settings"))
         # labels after each question: features are seen as they are found
         page.get_by_label("strategy", exact=True).select_option("adaptive-triple")
-        hands.click(page.get_by_role("button", name="Estimate"))
+        hands.click(page.locator("#estimate").get_by_role("button", name="Estimate"))
+        expect(page.get_by_role("button", name="Start it")).to_be_visible()
         picture(page, "start")
         assert serious_violations(page) == []
         hands.click(page.get_by_role("button", name="Start it"))
@@ -194,20 +196,20 @@ class Story:
     def steer(self) -> None:
         """Once three features are there: veto one, add one, ask about three examples."""
         page, hands = self.page, self.hands
-        names = page.locator("#list > li:not(.gone) h3")
+        names = page.locator("#found > li:not(.gone) bdi")
         expect(names.nth(2)).to_be_visible()
         first = texts_of(names)[2]
         hands.click(page.get_by_role("button", name=f"Veto {first}", exact=True))
         found = " ".join(texts_of(names)).casefold()
         own = next(word for word in reversed(WORDS) if word not in found)
-        hands.click(page.get_by_text("Add a feature of your own"))
-        hands.write(page.locator("#own").get_by_label("name"), own)
-        hands.write(page.locator("#own").get_by_label("definition"), f"It is {own}.")
+        hands.click(page.get_by_text("Add a feature"))
+        hands.write(page.get_by_label("Name"), own)
+        hands.write(page.get_by_label("Definition"), f"It is {own}.")
         hands.click(page.get_by_role("button", name="Add it"))
-        expect(page.locator("#own .outcome")).to_have_text(ENTERED)
+        expect(page.locator(".steer .outcome").first).to_have_text(ENTERED)
         hands.click(page.get_by_text("Ask about three examples"))
         for number in (4, 5, 6):
-            hands.click(page.locator("#picker").get_by_role("button", name=f"e{number:06}"))
+            hands.tick(page.locator("#picker").get_by_role("checkbox", name=f"e{number:06}"))
         assert serious_violations(page) == []
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
@@ -215,17 +217,17 @@ class Story:
         hands.click(page.get_by_role("button", name="Ask about these"))
         expect(page.locator("#pick .outcome")).to_have_text(ENTERED)
         self.let(3)
-        expect(page.get_by_text(f"vetoes {first}", exact=True)).to_be_visible()
+        expect(page.get_by_text(f"vetoes {first}")).to_be_visible()
         expect(page.get_by_text("asks about e000004, e000005, e000006")).to_be_visible()
-        expect(page.locator("#list > li").filter(has_text="added by Olga")).to_have_count(1)
+        expect(page.locator("#found > li").filter(has_text="added by Olga")).to_have_count(1)
         self.features = {"vetoed": first, "own": own}
 
     def stop_and_go_on(self, queries: int) -> None:
         page, hands = self.page, self.hands
-        hands.click(page.get_by_role("button", name="Stop after this question"))
+        hands.click(page.get_by_role("button", name="Stop"))
         self.let(2)
-        expect(page.get_by_role("link", name="look at the run")).to_be_visible()
-        hands.click(page.get_by_role("link", name="Go on …"))
+        hands.click(page.get_by_role("link", name="look at its features"))
+        hands.click(page.get_by_role("link", name="Continue …"))
         hands.write(page.get_by_label("questions in all"), str(queries))
         hands.write(page.get_by_label("budget in all, in USD"), "2")
         hands.click(page.get_by_role("button", name="Estimate"))
@@ -233,23 +235,28 @@ class Story:
         assert serious_violations(page) == []
         hands.click(page.get_by_role("button", name="Go on", exact=True))
         self.let(1000)
-        hands.click(page.get_by_role("link", name="look at the run"))
+        hands.click(page.get_by_role("link", name="look at its features"))
 
     def curate_and_export(self, folder: Path) -> dict[str, Path]:
         page, hands = self.page, self.hands
-        hands.click(page.get_by_role("link", name="labels", exact=True).first)
+        hands.click(page.get_by_role("link", name="Check labels"))
+        page.get_by_label("labels").select_option("all")
+        expect(page.locator(".cell").nth(5)).to_be_visible()
         for number in range(5):
             hands.correct(page.locator(".cell").nth(number))
             expect(page.locator(".cell.corrected")).to_have_count(number + 1)
-        hands.click(page.locator("nav a[href^='/runs/']").first)
-        names = texts_of(page.locator("li.feature h3"))
+        hands.click(page.get_by_role("navigation", name="Parts").get_by_role("link", name="Features"))
+        names = texts_of(page.locator("#list bdi"))
         one, other = [name for name in names[-3:] if name != self.features["own"]][-2:]
         self.features |= {"into": one, "merged": other}
-        for name in (one, other):
-            hands.tick(page.get_by_label(f"merge {name}", exact=True))
-        hands.click(page.get_by_role("button", name="Merge"))
-        hands.click(page.get_by_role("button", name="Do it"))
-        expect(page.locator("li.feature")).to_have_count(len(names) - 1)
+        page.goto(page.url.partition("?")[0] + "?" + urlencode({"feature": one}))
+        page.keyboard.press("m")
+        page.get_by_label("Merge with").select_option(other)
+        hands.click(page.locator("#card").get_by_role("button", name="Merge"))
+        expect(page.locator(".plan")).to_be_visible()
+        hands.click(page.locator("#card").get_by_role("button", name="Merge"))
+        expect(page.locator("#list .feature-row")).to_have_count(len(names) - 1)
+        hands.click(page.get_by_text("Export ▾"))
         kept = {}
         for name in ("wide-parquet", "features"):
             hands.choose(page.get_by_label("Export as"), name)
@@ -358,12 +365,11 @@ def test_the_same_discovery_killed_in_the_middle_loses_nothing(
                 again = Story(seen.page, Mouse(), discoveries.let, story.features)
                 seen.page.wait_for_url("**/runs")
                 seen.page.locator(".going a").first.click()
-                seen.page.get_by_role("link", name="Go on …").click()
+                seen.page.get_by_role("link", name="Continue …").click()
                 seen.page.get_by_label("questions in all").fill("16")
                 seen.page.get_by_role("button", name="Estimate").click()
                 seen.page.get_by_role("button", name="Go on", exact=True).click()
-                expect(seen.page.get_by_role("link", name="look at the run")).to_be_visible()
-                seen.page.get_by_role("link", name="look at the run").click()
+                seen.page.get_by_role("link", name="look at its features").click()
                 kept = again.curate_and_export(tmp_path)
         run = Run(made)
         assert run.summary.queries == 16
