@@ -234,8 +234,8 @@ class UnfinishedRun:
     @classmethod
     def of(cls, key: str, live: LiveRun) -> UnfinishedRun:
         events, begun = live.events(), live.begun
-        states = (event for event in reversed(events) if event["kind"] == "state")
-        answers = (event for event in reversed(events) if event["kind"] == "answer" and event["features"])
+        states = (event for event in reversed(events) if event["kind"] == "Progressed" and event["figures"])
+        answers = (event for event in reversed(events) if event["kind"] == "AnswerReceived" and event["features"])
         last: dict[str, Any] = next(states, {})
         answer: dict[str, Any] = next(answers, {"features": []})
         people = str(begun.get("oracle", "")).startswith("human") and live.state == "running"
@@ -243,7 +243,7 @@ class UnfinishedRun:
             key=key,
             begun=begun,
             state="waiting for people" if people else live.state,
-            queries=int(last.get("queries", 0)),
+            queries=int(last.get("done", 0)),
             usd=float(last.get("usd", 0.0)),
             budget=float(budget) if (budget := live.budget()) else None,
             answer=", ".join(str(feature[0]) for feature in answer["features"]),

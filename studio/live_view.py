@@ -67,7 +67,7 @@ class LiveView:
     """`changed_rows` and `changed_features` are what a page that follows has not been sent yet."""
 
     tile: TileOf
-    begun: dict[str, Any] = field(default_factory=dict)
+    begun: dict[str, Any] = field(default_factory=lambda: {"queries": 0})  # a log may have no line yet
     asked: list[Asked] = field(default_factory=list)
     together: int = 0  # questions asked at the same time
     rows: list[Row] = field(default_factory=list)

@@ -106,6 +106,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
         key = key_of(folder.resolve())
         page = editor.get("/runs").text
         assert f'href="/runs/{key}/discovery"' in page, "what goes on is in the list"
+        assert "2 of 6 questions" in page
         page = editor.get(f"/runs/{key}/discovery").text
         assert "Continue" not in page, "it runs"
         assert editor.get(f"/runs/{key}").headers["location"] == f"/runs/{key}/discovery", "there is no result yet"
@@ -174,6 +175,14 @@ def test_hostile_names_arrive_as_data(world: World, studio: StudioSite) -> None:
     page = "".join(seen(editor, key)) + editor.get(f"/runs/{key}/discovery").text
     assert "&lt;script&gt;" in page
     assert "<script>document" not in page
+
+
+def test_a_discovery_that_has_written_nothing_yet_has_a_page(world: World, studio: StudioSite) -> None:
+    folder = world.folder.parent / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "live.jsonl").write_text("")
+    reply = studio.staff("Ann", "editor").get(f"/runs/{key_of(folder.resolve())}/discovery")
+    assert reply.status_code == 200
 
 
 def test_people_who_are_asked_are_waited_for_whatever_the_run_says(world: World, studio: StudioSite) -> None:
