@@ -196,7 +196,7 @@ class Story:
     def steer(self) -> None:
         """Once three features are there: veto one, add one, ask about three examples."""
         page, hands = self.page, self.hands
-        names = page.locator("#found > li:not(.gone) bdi")
+        names = page.locator("#found > li:not(.gone) bdi[title]")
         expect(names.nth(2)).to_be_visible()
         first = texts_of(names)[2]
         hands.click(page.get_by_role("button", name=f"Veto {first}", exact=True))
@@ -207,6 +207,7 @@ class Story:
         hands.write(page.get_by_label("Definition"), f"It is {own}.")
         hands.click(page.get_by_role("button", name="Add it"))
         expect(page.locator(".steer .outcome").first).to_have_text(ENTERED)
+        page.keyboard.press("Escape")
         hands.click(page.get_by_text("Ask about three examples"))
         for number in (4, 5, 6):
             hands.tick(page.locator("#picker").get_by_role("checkbox", name=f"e{number:06}"))
@@ -246,7 +247,7 @@ class Story:
             hands.correct(page.locator(".cell").nth(number))
             expect(page.locator(".cell.corrected")).to_have_count(number + 1)
         hands.click(page.get_by_role("navigation", name="Parts").get_by_role("link", name="Features"))
-        names = texts_of(page.locator("#list bdi"))
+        names = texts_of(page.locator("#list .feature-row > bdi"))
         one, other = [name for name in names[-3:] if name != self.features["own"]][-2:]
         self.features |= {"into": one, "merged": other}
         page.goto(page.url.partition("?")[0] + "?" + urlencode({"feature": one}))
