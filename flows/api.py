@@ -24,7 +24,7 @@ from twothirds.flows import runs
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.flow import discover
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.errors import UsageError
 from twothirds.flows.prefect_api.connection import starting_prefect
 from twothirds.flows.settings import open_store, shows_settings
@@ -50,7 +50,6 @@ __all__ = [
     "features",
     "labels",
     "rationale",
-    "rediscover",
     "report",
     "tree",
 ]
@@ -99,39 +98,16 @@ def enrich(dataset: Any, *, yes: bool = False, **settings: Any) -> dict[str, Any
     return run_enrichment(chosen.with_budget(budget), events).to_json()
 
 
-@shows_settings(RediscoverSettings)
-def rediscover(dataset: Any, *, yes: bool = False, **settings: Any) -> pd.DataFrame:
-    """Propose features that tell apart examples which those of a table do not, a row each. What costs money needs a
-    `budget`, or `yes`."""
-    import pandas as pd
-
-    from twothirds.flows.enrich.checks import check_oracles
-    from twothirds.flows.enrich.forecast import forecast_rediscovery
-    from twothirds.flows.enrich.rediscover import run_rediscovery
-    from twothirds.flows.estimate import agreed_in_python
-
-    chosen, events = RediscoverSettings(dataset=dataset, **settings), events_for_python()
-    check_oracles(chosen, events)
-    budget = agreed_in_python(
-        lambda: forecast_rediscovery(chosen, events),
-        budget=chosen.budget,
-        oracles=(chosen.oracle,),
-        yes=yes,
-        events=events,
-    )
-    return pd.DataFrame(run_rediscovery(chosen.with_budget(budget), events).rows)
-
-
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Estimate:
     """What a command will cost, before anything is spent: `print(estimate(enrich, "datasets/faces", features=run,
-    oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare, report or rationale, and
+    oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, compare, report or rationale, and
     `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives
     them in USD."""
     from twothirds.flows.compare.forecast import forecast_comparison
     from twothirds.flows.compare.preparation import prepare_comparison
     from twothirds.flows.discover.forecast import forecast_discovery
     from twothirds.flows.discover.preparation import prepare
-    from twothirds.flows.enrich.forecast import forecast_enrichment, forecast_rediscovery
+    from twothirds.flows.enrich.forecast import forecast_enrichment
 
     events = events_for_python()
     if command is report:
@@ -142,14 +118,10 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> Esti
         return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), events))
     if command is enrich:
         return forecast_enrichment(EnrichSettings(dataset=subject, **settings), events)
-    if command is rediscover:
-        return forecast_rediscovery(RediscoverSettings(dataset=subject, **settings), events)
     if command is compare:
         return forecast_comparison(prepare_comparison(CompareSettings(dataset=subject, **settings), events))
     name = getattr(command, "__name__", command)
-    raise UsageError(
-        f"{name!r} costs nothing by itself: estimate discover, enrich, rediscover, compare, report or rationale"
-    )
+    raise UsageError(f"{name!r} costs nothing by itself: estimate discover, enrich, compare, report or rationale")
 
 
 def report(

@@ -121,6 +121,7 @@ def enrich(
     drop_gone: bool = ...,
     expect: str | None = ...,
     delta: float = ...,
+    propose: int | None = ...,
     runner: Literal["threads", "dask", "ray"] = ...,
     workers: int = ...,
     cluster: str | None = ...,
@@ -164,24 +165,6 @@ def rationale(
     dataset: str | None = ...,
     store: str | None = ...,
 ) -> Any: ...
-def rediscover(
-    dataset: Data,
-    *,
-    id_column: str | None = ...,
-    text_column: str | None = ...,
-    image_column: str | None = ...,
-    seed: int = ...,
-    budget: Decimal | float | str | None = ...,
-    store: str | None = ...,
-    retry_unusable: bool = ...,
-    oracle: str,
-    about: str | Path = ...,
-    votes: int = ...,
-    table: str | Path,
-    queries: int = ...,
-    examples: int | None = ...,
-    yes: bool = ...,
-) -> pd.DataFrame: ...
 def report(
     run: Run | Path | str,
     *,

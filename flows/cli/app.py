@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from twothirds.flows.prefect_api.background import BackgroundServer
 
 DONE, WAITING = 0, 75
-WITH_PREFECT = ("discover", "enrich", "rediscover", "compare")
+WITH_PREFECT = ("discover", "enrich", "compare")
 WITH_ACTIONS = ("features", "labels", "review", "server", "steer", "store")
 interruption = Interruption()
 
@@ -37,13 +37,8 @@ COMMANDS = {
     "estimate": ("money", "Say what a run will cost, before anything is spent.", ""),
     "enrich": (
         "discover",
-        "Label new examples of a data set with features found before.",
+        "Label new examples of a data set with features found before, and propose others.",
         "datasets/faces --features runs/faces --oracle contrastive --out enriched/faces",
-    ),
-    "rediscover": (
-        "discover",
-        "Propose features that tell apart examples which the known ones do not.",
-        "datasets/faces --table enriched/faces --oracle contrastive --queries 20",
     ),
     "compare": (
         "discover",

@@ -1,4 +1,4 @@
-"""The commands discover, enrich, rediscover, compare, steer, server and oracles."""
+"""The commands discover, enrich, compare, steer, server and oracles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twothirds.flows.cli.options import PLAIN, Output, Paying, action, command_g
 from twothirds.flows.cli.terminal import as_json, messages, results, terminal_events
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.errors import UsageError
 from twothirds.flows.oracle_specs import KINDS, OracleKind
 from twothirds.flows.prefect_api.connection import starting_prefect
@@ -83,31 +83,6 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
     summary = run_enrichment(settings.with_budget(budget), events)
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
     return status_of(summary.stopped_because)
-
-
-@takes(RediscoverSettings, positional="dataset", output=Paying)
-def rediscover(settings: RediscoverSettings, output: Paying) -> int:
-    with starting_prefect():
-        from twothirds.flows.enrich.checks import check_oracles
-
-        events = terminal_events(output.log)
-        check_oracles(settings, events)
-        from twothirds.flows.enrich.forecast import forecast_rediscovery
-        from twothirds.flows.enrich.rediscover import PROPOSALS, run_rediscovery
-        from twothirds.flows.estimate import agreed_budget
-
-        budget = agreed_budget(
-            lambda: forecast_rediscovery(settings, events),
-            budget=settings.budget,
-            oracles=(settings.oracle,),
-            agree=ask_on_terminal(output.yes, events),
-            events=events,
-        )
-    found = run_rediscovery(settings.with_budget(budget), events)
-    rows = found.rows
-    lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
-    output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])
-    return status_of(found.stopped_because)
 
 
 @takes(CompareSettings, positional="dataset", output=Paying)

@@ -28,7 +28,7 @@ from twothirds.flows.cli.options import (
 from twothirds.flows.cli.terminal import as_json, confirm, results, terminal_events
 from twothirds.flows.compare.settings import CompareSettings
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.errors import UsageError
 from twothirds.flows.events import Events
 from twothirds.models import in_usd
@@ -61,19 +61,6 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     from twothirds.flows.enrich.forecast import forecast_enrichment
 
     _print_estimate(forecast_enrichment(settings, terminal_events()), output)
-
-
-@action(
-    estimate,
-    "estimate rediscover datasets/faces --table enriched/faces --oracle openai:gpt-4o-mini",
-    name="rediscover",
-)
-@takes(RediscoverSettings, positional="dataset")
-def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
-    """Say what proposing new features will cost."""
-    from twothirds.flows.enrich.forecast import forecast_rediscovery
-
-    _print_estimate(forecast_rediscovery(settings, terminal_events()), output)
 
 
 @action(estimate, "estimate compare datasets/faces --oracles openai:gpt-4o-mini simulated", name="compare")

@@ -1,1 +1,1 @@
-"""The enrich flow, which labels what is new, and rediscover."""
+"""The enrich flow, which labels what is new and proposes new features."""

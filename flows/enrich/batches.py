@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracles import build_oracle
 from twothirds.flows.settings import Environment, open_store
@@ -209,7 +209,7 @@ def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: 
     return Labeller(settings, run_id, scope, _OF_THIS_WORKER, retry_unusable)
 
 
-def open_oracle(settings: EnrichSettings | RediscoverSettings, events: Events = SILENT) -> tuple[Oracle, Store]:
+def open_oracle(settings: EnrichSettings, events: Events = SILENT) -> tuple[Oracle, Store]:
     """The oracle of a data set that grows, and the store."""
     store = open_store(settings.store, events)
     described = _described(settings.dataset, settings.oracle)

@@ -1,4 +1,4 @@
-"""What is wrong with an enrichment or a rediscovery, reported before Prefect is imported or a cent is spent."""
+"""What is wrong with an enrichment, reported before Prefect is imported or a cent is spent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from twothirds.flows.discover.known import read_features, with_run_exemplars
 from twothirds.flows.enrich.batches import open_oracle
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings, default_folder
+from twothirds.flows.enrich.settings import EnrichSettings, default_folder
 from twothirds.flows.events import SILENT, Events
 from twothirds.flows.oracle_specs import OracleSpec, check_exemplars
 from twothirds.flows.settings import local_folder
@@ -44,12 +44,12 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     return folder, features
 
 
-def check_oracles(settings: EnrichSettings | RediscoverSettings, events: Events = SILENT) -> None:
+def check_oracles(settings: EnrichSettings, events: Events = SILENT) -> None:
     """Raises OracleError where an oracle can tell at once, by one example of the data set, that it will not answer."""
     with events.waiting(f"reading {settings.dataset}"):
         rows = islice(iter_examples(settings.dataset, settings.columns), LOOKED_AT)
         first = next((found for found in rows if isinstance(found, Example)), None)
-    for oracle in filter(None, (settings.oracle, getattr(settings, "cheap", None))):
+    for oracle in filter(None, (settings.oracle, settings.cheap)):
         asked, store = open_oracle(settings.model_copy(update={"oracle": oracle}), events)
         with closing(store):
             asked.prepare([first] if first else [])

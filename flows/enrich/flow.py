@@ -22,9 +22,10 @@ from twothirds.flows.endings import BUDGET
 from twothirds.flows.enrich.batches import BatchLost, Labeller, Resources, Submit
 from twothirds.flows.enrich.checks import LOOKED_AT, check, folder_of
 from twothirds.flows.enrich.predict import Predictor
+from twothirds.flows.enrich.propose import Proposals, propose
 from twothirds.flows.enrich.runners import local_submit, prefect_submit
 from twothirds.flows.enrich.settings import EnrichSettings
-from twothirds.flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, summarise
+from twothirds.flows.enrich.summary import WAITING, EnrichSummary, NightOutcome, complete_history, summarise
 from twothirds.flows.enrich.update import Changes, Enrichment
 from twothirds.flows.enrich.values import ValueTable
 from twothirds.flows.events import SILENT, Events
@@ -37,6 +38,7 @@ from twothirds.flows.settings import Environment, OutFolder, local_folder
 from twothirds.models import (
     AnswersPending,
     AnswersUnusable,
+    CachedOracle,
     Feature,
     Label,
     Members,
@@ -54,6 +56,7 @@ from twothirds.reports.versions import (
     Contract,
     ContractViolated,
     TableSchema,
+    VersionedTable,
     read_table,
     table_version,
 )
@@ -192,7 +195,7 @@ def enrich_with(
         out.deliver(events)
         if isinstance(changes.stopped, AnswersPending):
             on_pending(resources.oracle_and_store(settings)[1], changes.run_id, changes.stopped)
-    if isinstance(changes.failure, OracleUnavailable) and changes.rows:
+    if isinstance(changes.failure, OracleUnavailable) and (changes.rows or summary.proposed):
         raise OracleLost.leaving(folder, str(changes.failure))
     if isinstance(changes.failure, BatchLost) and changes.failure.away:
         raise ServerAway(str(changes.failure)) from changes.failure
@@ -286,6 +289,11 @@ class _Job:
             summary = summarise(settings, self.features, work, before, seconds, values)
             outcome = NightOutcome(self.folder, work, before, self.contract, run_id)
             summary = outcome.write(summary, values)
+            if settings.propose and changes.complete and not summary.violations:
+                summary = self._propose(summary, table, labeller.recorded(), changes, events)
+                changes.use_totals(store.costs.totals(run_id))
+                summary = summary.with_costs(changes)
+                summary.write(self.folder)
             run.figures |= summary.figures()
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
             run.message = "; ".join(summary.violations) or summary.message
@@ -298,7 +306,8 @@ class _Job:
         settings, new = self.settings, None if listed.total is None else max(listed.total - rows, 0)
         asked = f"{plural(len(self.features), 'feature')} with {plural(settings.votes, 'vote')} each"
         examples = "what is new" if new is None else f"about {plural(new, 'new example')}"
-        lines = [f"plan: {asked} for {examples}; the table has {plural(rows, 'row')}"]
+        then = f"; then {plural(settings.propose, 'question')} for new ones" if settings.propose else ""
+        lines = [f"plan: {asked} for {examples}; the table has {plural(rows, 'row')}{then}"]
         if new is not None and may_cost(settings.oracle):
             first = next(
                 (found for found in islice(examples_in(listed), LOOKED_AT) if isinstance(found, Example)), None
@@ -308,6 +317,26 @@ class _Job:
             most = in_usd(new * settings.votes * price, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
         return lines
+
+    def _propose(
+        self,
+        summary: EnrichSummary,
+        table: VersionedTable,
+        oracle: CachedOracle,
+        changes: Changes,
+        events: Events,
+    ) -> EnrichSummary:
+        """What ends it is noted as what has ended the night."""
+        try:
+            proposals = propose(self.settings, table, self.folder, oracle, events)
+        except AnswersPending as pending:
+            changes.stopped = pending
+            return summary.model_copy(update={"stopped_because": WAITING, "message": str(pending)})
+        except OracleUnavailable as lost:
+            proposals = Proposals([], StopReason.UNAVAILABLE, str(lost))
+        if proposals.stopped_because is StopReason.UNAVAILABLE:
+            changes.failure = OracleUnavailable(proposals.message)
+        return summary.with_proposals(proposals)
 
     def _cheap(self, labeller: Labeller) -> Labeller | None:
         """Who labels first, at the run's expense and within its budget."""

@@ -1,4 +1,4 @@
-"""What an enrichment or a rediscovery will cost, before anything is spent."""
+"""What an enrichment will cost, before anything is spent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from twothirds.flows.enrich.batches import Labeller, Resources, open_oracle
 from twothirds.flows.enrich.checks import check
 from twothirds.flows.enrich.flow import next_table_schema, table_folder
 from twothirds.flows.enrich.predict import Predictor
-from twothirds.flows.enrich.rediscover import limits_of, sample_of
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.propose import limits_of, sample_of
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.summary import EnrichSummary
 from twothirds.flows.enrich.update import Enrichment
 from twothirds.flows.estimate import (
@@ -80,6 +80,8 @@ def forecast_enrichment(settings: EnrichSettings, events: Events = SILENT) -> Es
                 cheap, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), events)
                 total += _of_pool(pool, 1, cheap, store)
                 words.append(f"{settings.cheap.partition('?')[0]} labels everything first")
+        if settings.propose:
+            total += _of_proposals(settings, oracle)
     spent, _ = store.runs.spent(settings.scope(out.place, oracle.identity.to_json(), table.table_schema.version))
     return replace(
         total,
@@ -148,18 +150,10 @@ def _left_before(folder: Path, settings: EnrichSettings, features: Sequence[Feat
     )
 
 
-def forecast_rediscovery(settings: RediscoverSettings, events: Events = SILENT) -> Estimate:
-    oracle, _ = open_oracle(settings, events)
-    with events.waiting(f"reading {settings.dataset} and working out the price"):
-        table = read_table(table_folder(settings.table, writable=False).path)
-        examples, _ = sample_of(settings, table, oracle)
-        limits = limits_of(settings, oracle)
-        work = Discovery(examples, limits.queries, labels_after=limits.labels_after, votes=settings.votes)
-        estimated = Pricing(Members.alone(oracle)).estimate(work.plan)
-    return replace(
-        estimated,
-        dataset=name_of(settings.dataset),
-        oracle=settings.oracle.partition("?")[0],
-        examples=len(examples),
-        features=len(work.found(LIKELY)),
-    )
+def _of_proposals(settings: EnrichSettings, oracle: Oracle) -> Estimate:
+    """As if nothing were stored."""
+    examples = sample_of(settings, oracle)
+    limits = limits_of(settings, oracle)
+    work = Discovery(examples, limits.queries, labels_after=limits.labels_after, votes=settings.votes)
+    estimated = Pricing(Members.alone(oracle)).estimate(work.plan)
+    return replace(estimated, features=len(work.found(LIKELY)))

@@ -1,4 +1,4 @@
-"""The settings of an enrichment and of a rediscovery."""
+"""The settings of an enrichment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from twothirds.discovery.statistics import Promise
-from twothirds.flows.discover.settings import SUBSET, WORKING_SET
 from twothirds.flows.oracle_specs import with_brief
-from twothirds.flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
+from twothirds.flows.settings import DatasetText, PredictingSettings, Usd
 from twothirds.models import MOST_EXEMPLARS, digest_of
 from twothirds.sources import name_of
 
@@ -41,6 +40,12 @@ class EnrichSettings(PredictingSettings):
         None, description="a JSON file that says what the table must be like; one that is not does not replace it"
     )
     delta: float = Field(0.05, gt=0, lt=0.5, description="with agree: how probable it may be that a certificate fails")
+    propose: int | None = Field(
+        None,
+        ge=1,
+        description="then ask so many questions about examples that the features leave unresolved; proposals.csv "
+        "beside the table holds what is new",
+    )
     budget: Usd | None = Field(
         None, description="USD that one version of the table may cost, interrupted attempts included; see also per"
     )
@@ -68,16 +73,3 @@ class EnrichSettings(PredictingSettings):
     def scope(self, folder: str, identity: dict[str, Any], version: int) -> str:
         """The same for every attempt at one version of a table: the budget is counted by it."""
         return digest_of(["enrich", folder, identity, version])
-
-
-class RediscoverSettings(OracleSettings):
-    """The settings of one rediscovery."""
-
-    table: str = Field(description="the folder in which enrich keeps its table")
-    queries: int = Field(20, ge=1, description="comparisons to ask at most")
-    examples: int | None = Field(
-        None,
-        ge=3,
-        description=f"compare a random subset of this size (default: {WORKING_SET} with a model paid by the token, "
-        f"else {SUBSET:,})",
-    )

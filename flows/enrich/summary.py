@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from twothirds.flows.discover.findings import StopReason
+from twothirds.flows.enrich.propose import PROPOSALS, Proposals
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.update import ChangeKind, Changes, Enrichment
 from twothirds.flows.enrich.values import ValueTable
@@ -79,6 +80,7 @@ class EnrichSummary(BaseModel):
     dropped: int = 0  # rows that are gone, on request
     violations: list[str] = []  # of the contract: the table was not replaced
     history: int = 0  # the version up to which the history is complete
+    proposed: list[str] = []  # features that proposals.csv describes
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -88,6 +90,16 @@ class EnrichSummary(BaseModel):
         ended = self.stopped_because in (FAILED, WAITING, str(StopReason.UNAVAILABLE))
         why = self.stopped_because if ended else CONTRACT
         update = {"version": version, "rows": rows, "violations": violations, "stopped_because": why}
+        return self.model_copy(update=update)
+
+    def with_costs(self, changes: Changes) -> EnrichSummary:
+        return self.model_copy(update=_costs(changes))
+
+    def with_proposals(self, proposals: Proposals) -> EnrichSummary:
+        """The table is written by then; a budget or a server that ended the questions is why the night stopped."""
+        update: dict[str, Any] = {"proposed": [row["name"] for row in proposals.rows]}
+        if proposals.stopped_because in (StopReason.BUDGET, StopReason.UNAVAILABLE):
+            update |= {"stopped_because": str(proposals.stopped_because), "message": proposals.message}
         return self.model_copy(update=update)
 
     def figures(self) -> dict[str, float]:
@@ -150,6 +162,8 @@ class EnrichSummary(BaseModel):
         lines += [f"not as expected: {line}" for line in self.violations]
         if self.attributes:
             lines.append(f"values by labels: {', '.join(self.attributes)}")
+        if self.settings["propose"] and not self.partial:
+            lines.append(f"proposed, in {PROPOSALS}: {', '.join(self.proposed) or 'nothing new'}")
         if self.message:
             lines.append(self.message)
         if self.unknown_calls:
@@ -218,11 +232,7 @@ def summarise(
         left_out=[SkippedExample(id=left.id, reason=left.reason) for left in changes.left_out],
         turned_over=changes.flips,
         drift=[asdict(drift) | {"moved": drift.moved} for drift in drift_of(names, *shares)],
-        paid_calls=changes.paid_calls,
-        cached_calls=changes.cached_calls,
-        cost_usd=changes.cost / MICRO,
-        unknown_calls=changes.unknown_calls,
-        unknown_usd=changes.unknown / MICRO,
+        **_costs(changes),
         predicted_labels=table.predicted_count,
         corrected_labels=table.corrected_count,
         predictions=[made.to_json() for made in predicted],
@@ -239,6 +249,16 @@ def summarise(
         unusable=changes.unusable.summary(),
         warnings=[changes.unlike.warning] if changes.unlike.warning else [],
     )
+
+
+def _costs(changes: Changes) -> dict[str, Any]:
+    return {
+        "paid_calls": changes.paid_calls,
+        "cached_calls": changes.cached_calls,
+        "cost_usd": changes.cost / MICRO,
+        "unknown_calls": changes.unknown_calls,
+        "unknown_usd": changes.unknown / MICRO,
+    }
 
 
 def _why_stopped(changes: Changes) -> str:

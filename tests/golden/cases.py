@@ -233,7 +233,8 @@ CASES = {
             "--store store.sqlite --out table",
             f"enrich zoo --features 'hair; tail: It has a tail.; fins' --oracle '{SERVER}' --budget 1 --workers 1 "
             "--backfill --drop-gone --store store.sqlite --out table",
-            f"rediscover zoo --table table --oracle '{SERVER}' --queries 3 --budget 1 --store store.sqlite",
+            f"enrich zoo --features 'hair; tail: It has a tail.; fins' --oracle '{SERVER}' --budget 1 --workers 1 "
+            "--propose 3 --store store.sqlite --out table",
         ),
         ("table",),
         lifelike=True,

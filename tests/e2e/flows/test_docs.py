@@ -121,7 +121,7 @@ def test_the_commands_of_the_tutorial_lead_to_a_classifier(
     ("commands", "pages"),
     [
         ("report export tree features", "report.md export.md discover.md"),
-        ("enrich rediscover", "enrich.md predicted.md scaling.md discover.md"),
+        ("enrich", "enrich.md predicted.md scaling.md discover.md"),
         ("compare", "compare.md"),
         ("review", "review.md"),
     ],

@@ -22,8 +22,7 @@ from twothirds.flows.discover.flow import discover_flow
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.endings import BUDGET, DATASET_MISSING, MACHINE, SERVER_DOWN, TABLE_BUSY, WAITING
 from twothirds.flows.enrich.flow import enrich_flow, nightly_flow
-from twothirds.flows.enrich.rediscover import rediscover_flow
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.prefect_api.executor import send_history
 from twothirds.reports.run import TableBusy, locked
 from twothirds.store import Store
@@ -129,13 +128,8 @@ def test_waiting_for_people_pauses_every_kind_of_run(
         [run] = store.runs.overview()
         assert run["status"] == "waiting"
         assert run["run_id"].startswith(str(run_of(state)))
-    table = of_table(world, features="red: It is red.", out=str(world.folder / "table"))
-    assert ended(enrich_flow, table).is_completed()
-    again = {"dataset": world.spec, "table": table.out, "oracle": "human:q", "queries": 1, "store": table.store}
-    state = ended(rediscover_flow, RediscoverSettings.model_validate(again))
-    assert (state.type.value, state.name) == (WAITING.type, WAITING.name)
-    words = ["rediscover", world.spec, "--table", str(table.out), "--oracle", "human:q", "--queries", "1"]
-    assert main([*words, "--store", str(table.store)]) == WAITING.status
+    words = ["enrich", world.spec, "--features", "red: It is red.", "--oracle", "human:q"]
+    assert main([*words, "--store", str(asked.store), "--out", str(asked.out)]) == WAITING.status
     assert "error" not in capsys.readouterr().err
 
 

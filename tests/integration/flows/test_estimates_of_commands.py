@@ -1,4 +1,4 @@
-"""Estimates of rediscover and of report --target hold, and those of a store on PostgreSQL know what is kept."""
+"""Estimates of proposals and of report --target hold, and those of a store on PostgreSQL know what is kept."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.support.growing_worlds import World, night
+from tests.support.growing_worlds import World
 from tests.support.postgres import PostgresServer
 from twothirds.flows.cli.app import main
 from twothirds.flows.discover.forecast import forecast_discovery
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
-from twothirds.flows.enrich.rediscover import rediscover_with
-from twothirds.flows.enrich.settings import RediscoverSettings
+from twothirds.flows.enrich.flow import enrich_with
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.events import SILENT
 from twothirds.flows.runs.report import budget_of, tagging_control
 from twothirds.reports import Run
-from twothirds.store import Store
 
 ORACLE = "simulated?price=0.001"
 
@@ -32,17 +31,17 @@ def estimated(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
     return found
 
 
-def test_a_rediscovery_costs_about_what_was_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_proposals_cost_about_what_was_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(tmp_path / "world", 150, tuple(f"trait {number}" for number in range(12)))
     store = str(tmp_path / "store.sqlite")
-    night(world, store=store, features="trait 0: It is trait 0.")
-    given = {"dataset": world.spec, "table": str(world.folder / "out"), "oracle": ORACLE, "store": store, "queries": 6}
-    options = [part for name in ("table", "oracle", "store", "queries") for part in (f"--{name}", str(given[name]))]
-    expected = estimated(capsys, "rediscover", world.spec, *options)
-    assert expected["examples"] == 150
-    proposals = rediscover_with(RediscoverSettings.model_validate(given), run_id="again").rows
-    with Store.open(f"sqlite:///{store}") as opened:
-        booked = opened.costs.totals("again").paid / 1_000_000
+    places = {"features": "trait 0: It is trait 0.", "out": str(world.folder / "out"), "store": store}
+    given = places | {"oracle": "simulated", "propose": "6"}
+    enrich_with(EnrichSettings.model_validate({"dataset": world.spec, **places, "oracle": ORACLE}))
+    given["oracle"] = ORACLE
+    options = [part for name, value in given.items() for part in (f"--{name}", value)]
+    expected = estimated(capsys, "enrich", world.spec, *options)
+    found = enrich_with(EnrichSettings.model_validate({"dataset": world.spec, **given}), run_id="again")
+    proposals, booked = found.proposed, found.cost_usd
     assert booked <= expected["usd"]
     per_feature = booked / len(proposals)
     assert expected["usd_about"] / expected["features"] == pytest.approx(per_feature, rel=0.25)

@@ -53,7 +53,7 @@ def test_a_run_that_sends_no_heartbeat_for_several_times_their_distance_becomes_
 
 
 def test_there_is_a_deployment_for_each_kind_of_work() -> None:
-    assert {"discover", "enrich", "compare", "rediscover"} <= set(NAMES)
+    assert {"discover", "enrich", "compare", "propose"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)

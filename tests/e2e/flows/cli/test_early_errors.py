@@ -25,7 +25,6 @@ SECONDS = 3.0  # of computing: this machine may be busy with other tests
 COMMANDS = {
     "discover": ("--oracle",),
     "enrich": ("--features", "hat: It has a hat.", "--oracle"),
-    "rediscover": ("--table", "table", "--oracle"),
     "compare": ("--queries", "3", "--oracles", "human"),
 }
 AWAY = "openai:gpt-4o-mini?base_url=http://127.0.0.1:9/v1&price=0.1,0.2"
@@ -63,7 +62,7 @@ def test_an_oracle_that_looks_at_pictures_is_given_texts(tmp_path: Path, command
     assert "is a text, and a contrastive oracle looks at pictures: use a data set of images" in line
 
 
-@each("rediscover")
+@each("compare")
 def test_a_model_server_is_away(tmp_path: Path, command: str) -> None:
     status, [line] = failed(tmp_path, command, FACES, AWAY)
     assert status == 4

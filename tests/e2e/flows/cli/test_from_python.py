@@ -51,8 +51,8 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
         first = str(run.features["name"][0])
         found = api.enrich(FACES, features=run, oracle="simulated", store=store, out=table)
         assert (found["added"], found["rows"]) == (100, 100)
-        proposed = api.rediscover(FACES, oracle="simulated", table=table, queries=2, examples=30, store=store)
-        assert not set(proposed.get("name", [])) & set(run.features["name"])
+        found = api.enrich(FACES, features=run, oracle="simulated", store=store, out=table, propose=2)
+        assert not set(found["proposed"]) & set(run.features["name"])
         about: dict[str, Any] = {
             "oracles": ("simulated", "simulated?flip=0.1"),
             "features": run,
@@ -82,7 +82,6 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
     for command, settings in (
         (api.discover, {"oracle": paid, "queries": 3}),
         (api.enrich, {"oracle": paid, "features": run, "out": tmp_path / "other"}),
-        (api.rediscover, {"oracle": paid, "table": table, "queries": 2, "examples": 30}),
         (api.compare, {"oracles": (paid, "simulated"), "features": run, "sample": 12}),
     ):
         expected = api.estimate(command, FACES, store=str(tmp_path / "new.sqlite"), **settings)
@@ -98,9 +97,8 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
         (api.discover, {"oracle": "{}", "queries": 2}),
         (api.enrich, {"oracle": "{}", "features": "cat: A cat."}),
         (api.compare, {"oracles": ("simulated", "{}"), "features": "cat: A cat.", "comparisons": 0}),
-        (api.rediscover, {"oracle": "{}", "table": "enriched", "queries": 2}),
     ],
-    ids=["discover", "enrich", "compare", "rediscover"],
+    ids=["discover", "enrich", "compare"],
 )
 def test_what_costs_money_is_refused_without_a_budget_or_a_yes(
     command: Callable[..., Any],
@@ -114,11 +112,7 @@ def test_what_costs_money_is_refused_without_a_budget_or_a_yes(
     (tmp_path / "truth.csv").write_text("id,cat\n" + "".join(f"t{row},{row % 2}\n" for row in range(16)))
     settings = {name: _with_oracle(value, paid) for name, value in settings.items()}
     settings |= {"store": str(tmp_path / "s.sqlite")}
-    if command is api.rediscover:
-        settings["table"] = tmp_path / "enriched"
-        api.enrich(str(dataset), features="cat: A cat.", oracle="simulated", out=settings["table"])
-    else:
-        settings["out"] = str(tmp_path / "out")
+    settings["out"] = str(tmp_path / "out")
     with pytest.raises(UsageError) as refused:
         command(str(dataset), **settings)
     line = str(refused.value)

@@ -95,9 +95,9 @@ def test_options_are_in_groups_and_those_that_matter_come_first(command: str, ca
 def test_every_grouped_option_is_a_setting_or_an_option_of_every_command() -> None:
     from twothirds.flows.compare.settings import CompareSettings
     from twothirds.flows.discover.settings import DiscoverSettings
-    from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+    from twothirds.flows.enrich.settings import EnrichSettings
 
-    models = (DiscoverSettings, EnrichSettings, CompareSettings, RediscoverSettings)
+    models = (DiscoverSettings, EnrichSettings, CompareSettings)
     known = {name for model in models for name in model.model_fields} | {"config", "json", "debug"}
     assert {name for names in GROUPS.values() for name in names} <= known
 

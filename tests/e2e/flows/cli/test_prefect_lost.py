@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.e2e.flows.cli.test_signals import Command, started
 from tests.support.growing_worlds import World
-from twothirds.flows.api import enrich
 from twothirds.flows.cli.app import main
 from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
@@ -101,7 +100,7 @@ def test_an_enrichment_goes_on_in_threads_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_and_a_rediscovery_go_on(tmp_path: Path) -> None:
+def test_a_comparison_and_proposals_go_on(tmp_path: Path) -> None:
     compared = tmp_path / "compared"
     compared.mkdir()
     oracles = ["--oracles", CROWD, f"{CROWD}&flip=0.1", "--queries", "8", "--out", str(compared / "out")]
@@ -112,8 +111,8 @@ def test_a_comparison_and_a_rediscovery_go_on(tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.mkdir()
     table = str(tmp_path / "table")
-    enrich("datasets/faces", features="glasses; smile", oracle="simulated", out=table, store=str(again / "e.sqlite"))
-    words = ["rediscover", "datasets/faces", "--table", table, "--oracle", CROWD, "--queries", "12"]
+    words = ["enrich", "datasets/faces", "--features", "glasses; smile", "--out", table, "--oracle", CROWD]
+    words += ["--propose", "12"]
     with started(again, *words) as command:
         [line] = ended_without_prefect(command)
     assert TOLD in line

@@ -130,21 +130,20 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("worker")
-def test_enrichment_and_rediscovery_suspend_and_are_resumed_by_the_answers(
+def test_an_enrichment_that_proposes_suspends_and_is_resumed_by_the_answers(
     prefect_client: SyncPrefectClient, tmp_path: Path
 ) -> None:
     from twothirds.flows.enrich.flow import enrich_flow
-    from twothirds.flows.enrich.rediscover import rediscover_flow
 
     table = tmp_path / "table"
     enriching = settings_in(tmp_path, features="milk; tail", out=str(table))
-    proposing = settings_in(tmp_path, table=str(table), queries=2, examples=20)
+    proposing = settings_in(tmp_path, features="milk; tail", out=str(table), propose=2)
     dataset = load_dataset(str(ZOO))
     with Store.open(str(tmp_path / "store.sqlite")) as store, page_at_work(store.name):
         ann = TruthfulPerson(store.queue, "ann", dataset)
         for flow, entrypoint, settings, waits in (
             (enrich_flow, "flows/enrich/flow.py:enrich_flow", enriching, 1),
-            (rediscover_flow, "flows/enrich/rediscover.py:rediscover_flow", proposing, 4),
+            (enrich_flow, "flows/enrich/flow.py:enrich_flow", proposing, 4),
         ):
             made = prefect_client.create_flow_run_from_deployment(deployed(flow, entrypoint, settings))
             for _ in range(waits):  # each comparison, and each feature's labels

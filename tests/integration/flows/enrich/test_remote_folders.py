@@ -23,8 +23,7 @@ from twothirds.flows.discover.preparation import Prepared, prepare
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.forecast import forecast_enrichment
-from twothirds.flows.enrich.rediscover import rediscover_with
-from twothirds.flows.enrich.settings import EnrichSettings, RediscoverSettings
+from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.prefect_api.runs import Caller
 from twothirds.models.oracle import ServerAway
 from twothirds.reports.versions import ContractViolated
@@ -121,7 +120,7 @@ def test_a_table_elsewhere_grows_from_machine_to_machine(cloud: Clouds, bucket: 
     assert not list(Path(platformdirs.user_data_dir("twothirds")).rglob("version=1")), "fetched, and not needed"
     assert json.loads(cloud.get(f"{bucket}/table/schema.json"))["version"] == 2
     assert forecast_enrichment(enrich).examples == 0
-    rediscover_with(RediscoverSettings(**chosen, table=f"{bucket}/table", queries=3))
+    enrich_with(enrich.model_copy(update={"propose": 3}))
     assert cloud.get(f"{bucket}/table/proposals.csv").startswith(b"name,")
 
 
