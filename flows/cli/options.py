@@ -23,10 +23,10 @@ Function = TypeVar("Function", bound=Callable[..., int | None])
 
 # The groups of the help in their order; a setting that is not listed is advanced.
 GROUPS = {
-    "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "per", "out", "expect"),
+    "Main options": ("dataset", "oracle", "oracles", "features", "queries", "budget", "per", "out", "expect"),
     "What is asked": (
         *("strategy", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
-        *("examples", "elicit_on", "label_rest", "backfill", "drop_gone", "retry_unusable"),
+        *("propose", "elicit_on", "label_rest", "backfill", "drop_gone", "retry_unusable"),
     ),
     "The data set": ("id_column", "text_column", "image_column"),
     "What for": ("about", "avoid", "known", "exclude", "exemplars", "target", "between", "hold_out_by", "unguided"),
