@@ -52,7 +52,6 @@ def propose(
     asker = Asker(
         partial(collect_answers, oracle),
         lambda features: collect_votes(oracle, LabelBatch(examples, features, settings.votes)),
-        cost=lambda: oracle.ledger.cost,
     )
     progress = Loop(strategy, examples, limits_of(settings, oracle.oracle), asker, events=events).run()
     found = [_row(finding, examples) for finding in _new(progress.findings, known)]
