@@ -1,4 +1,7 @@
-"""What a request holds, as bytes: its questions and answers by position, null where there is no answer."""
+"""What a request holds, as bytes: its questions and answers by position, null where there is no answer.
+
+It is deflated JSON. The compressor begins with a text that looks like a usual request, so that what all requests have
+in common takes no space: a request of one label needs half of the bytes, one of twenty labels an eighth less."""
 
 from __future__ import annotations
 
@@ -18,17 +21,35 @@ KEY_BYTES = 16
 KEY_LENGTH = 2 * KEY_BYTES  # hexadecimal digits
 
 
+USUAL = (
+    b'","voter":0},{"verdict":"none","feature":{"name":"","definition":""},"shown":[0,1],"more":[],"quote":"","reason":""'
+    b'}],[{"kind":"two-of-three","examples":["","",""],"known":[["",""],["",""]]},{"verdict":"unreadable"},{"verdict":'
+    b'"refused"},{"verdict":"feature"},{"verdict":"yes","by":"human"}],[{"kind":"label","feature":["",""],"example":"",'
+    b'"voter":0},{"verdict":"no","by":"openai:","feature":null,"shown":[],"probability":0.9,"usage":[0,140,5,0,0],"cost":'
+    b'0,"seconds":0.,"raw":"{\\"verdict\\": true}","note":""}],[{"kind":"label","feature":["'
+)
+RAW_DEFLATE = -zlib.MAX_WBITS  # without header and checksum: a row has a checksum of its own
+
+
 def encode(entries: Sequence[Entry | None]) -> bytes:
     try:
         text = orjson.dumps(entries)
     except TypeError:  # such as lone surrogates
         text = json.dumps(entries, separators=(",", ":")).encode()
-    return zlib.compress(text, 6)
+    return compress(text)
+
+
+def compress(text: bytes) -> bytes:
+    compressor = zlib.compressobj(6, wbits=RAW_DEFLATE, zdict=USUAL)
+    return compressor.compress(text) + compressor.flush()
 
 
 def decode(content: bytes) -> list[Any]:
+    decompressor = zlib.decompressobj(RAW_DEFLATE, USUAL)
     try:
-        text = zlib.decompress(content)
+        text = decompressor.decompress(content)
+        if not decompressor.eof or decompressor.unused_data:
+            raise zlib.error
     except zlib.error:
         raise DamagedStore(f"the store holds answers that cannot be unpacked: {LOOK}") from None
     try:

@@ -6,6 +6,7 @@ Settling books what the provider's bill shows in place of what is in doubt."""
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -326,10 +327,17 @@ class Settlements(RunRepository):
         grouped = joined.where(*_IN_DOUBT, called(run)).group_by(runs.c.id, *columns).order_by(runs.c.id, *columns)
         return [Unsettled(**row) for row in connection.execute(grouped).mappings()]
 
-    @writes
-    def settle(self, connection: Connection, run: str | None, cost: int, reason: str) -> Settlement:
+    def settle(self, run: str | None, cost: int, reason: str) -> Settlement:
         """Book `cost` in place of all that is in doubt, spread over it, and log each. Raises StoreError where that is
         more than the bounds allow."""
+        return self._settle(run, cost, reason, uuid.uuid4().hex)
+
+    @writes
+    def _settle(self, connection: Connection, run: str | None, cost: int, reason: str, token: str) -> Settlement:
+        logged = select(sa.func.count(), sa.func.sum(settlements.c.in_doubt)).where(settlements.c.token == token)
+        count, before = connection.execute(logged).one()
+        if count:  # this very call was committed, only its acknowledgement was lost
+            return Settlement(count, int(before), cost)
         query = select(requests.c.id, requests.c.run, requests.c.in_doubt, runs.c.scope)
         found = query.join(runs, runs.c.id == requests.c.run).where(*_IN_DOUBT, called(run))
         for scope in sorted({row.scope for row in connection.execute(found)}):
@@ -341,18 +349,13 @@ class Settlements(RunRepository):
                 f"{cost} micro-dollars are more than the {before} that are in doubt: look at the bill again, "
                 "what it shows beyond that is of other calls"
             )
-        shares, now, changes = _spread(cost, [row.in_doubt for row in rows]), self._clock(), Counter[int]()
-        logged = []
-        for row, share in zip(rows, shares, strict=True):
+        changes, same = Counter[int](), {"reason": reason, "token": token, "settled_at": self._clock()}
+        for row, share in zip(rows, _spread(cost, [row.in_doubt for row in rows]), strict=True):
             changes[row.run] += share - row.in_doubt
-            log = {"request": row.id, "in_doubt": row.in_doubt, "cost": share, "reason": reason, "settled_at": now}
-            logged.append(log)
-        if rows:
-            connection.execute(
-                _CLEAR, [{"at": row.id, "share": share} for row, share in zip(rows, shares, strict=True)]
-            )
-            connection.execute(sa.insert(settlements), logged)
-            add_booked(connection, changes)
+            connection.execute(_CLEAR, {"at": row.id, "share": share})
+            log = {"request": row.id, "in_doubt": row.in_doubt, "cost": share} | same
+            connection.execute(sa.insert(settlements).values(log))
+        add_booked(connection, changes)
         return Settlement(len(rows), before, cost)
 
 

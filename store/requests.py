@@ -410,7 +410,7 @@ def _oracle_row(connection: Connection, respondent: Respondent) -> int:
 
 
 def _in_chunks(connection: Connection, statement: Any, values: Sequence[Any]) -> list[Row[Any]]:
-    return [row for part in chunks(values) for row in connection.execute(statement, {"keys": part})]
+    return [row for part in chunks(values) for row in connection.execute(statement, {"keys": part}).all()]
 
 
 def _locked(connection: Connection, numbers: Iterable[int]) -> list[Row[Any]]:
@@ -653,7 +653,7 @@ class _Recording:
     def _values(self, row: Row[Any], reply: Reply, now: float) -> dict[str, Any]:
         entries = self._entries[row.id]
         new = {place: entry for place, entry in reply.answers.items() if entries[place] is None}
-        dropped = self._lead_here(row.id, {reply.keys[place]: place for place in new})
+        dropped = self._lead_here(row.id, {reply.keys[place]: place for place in reply.answers}, new)
         for place, entry in new.items():
             entries[place] = entry
         closes = reply.closes or row.state == CLOSED or None not in entries
@@ -677,8 +677,9 @@ class _Recording:
             "dropped": row.dropped + dropped,
         }
 
-    def _lead_here(self, number: int, places: Mapping[str, int]) -> int:
-        """Let the questions lead to their answers; returns how many of these others have answered before."""
+    def _lead_here(self, number: int, places: Mapping[str, int], new: Collection[int]) -> int:
+        """Let the questions that were just answered lead to their answers; returns how many of these others have
+        answered before."""
         dropped, leads = 0, dict[str, tuple[int, int]]()
         for key, place in places.items():
             holder, position = self._at.get(key, (None, 0))
@@ -686,11 +687,11 @@ class _Recording:
                 continue
             if holder is not None and (answer := self._entries[holder][position]) is not None:
                 self._earlier[key] = answer[1]
-                dropped += 1
-                continue
-            if holder is not None:  # whoever asks it now will hear of this answer
-                _give_back(self._connection, holder, [key])
-            leads[key] = self._at[key] = number, place
+                dropped += place in new
+            elif place in new:
+                if holder is not None:  # whoever asks it now will hear of this answer
+                    _give_back(self._connection, holder, [key])
+                leads[key] = self._at[key] = number, place
         _lead(self._connection, leads)
         return dropped
 

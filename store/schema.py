@@ -204,6 +204,7 @@ settlements = Table(
     Column("in_doubt", BigInteger, nullable=False),  # before
     Column("cost", BigInteger, nullable=False),  # what it really was
     Column("reason", EscapedText, nullable=False),
+    Column("token", Text, nullable=False, index=True),  # of the call, so that its repetition is recognised
     Column("settled_at", Double, nullable=False),
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,6 +26,7 @@ from twothirds.models import (
 from twothirds.models.people.simulated import SimulatedOracle
 from twothirds.sources import Example
 from twothirds.store import DamagedStore, Store
+from twothirds.store.content import compress
 from twothirds.store.schema import requests
 
 TRUTH = random_truth(40, 5)
@@ -105,7 +105,7 @@ def kept_as(store: Store, crowd: SimulatedOracle, answer: str) -> CachedOracle:
     recorded = recorded_as(store, crowd, "run-1")
     list(recorded.ask([Label(FEATURES[0], EXAMPLES[0])]))
     with store.engine.execution_options(writes=True).begin() as connection:
-        content = zlib.compress(f'[[{{"kind":"label"}},{answer}]]'.encode())
+        content = compress(f'[[{{"kind":"label"}},{answer}]]'.encode())
         connection.execute(update(requests).values(content=content))
     return recorded
 
