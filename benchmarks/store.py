@@ -277,7 +277,7 @@ ACTS = ("start", "costs", "use 8,000 stored answers", "store check")
 
 def growth(database: Database, sizes: Sequence[int]) -> Table:
     """Growth is judged by processor time, which other programs hardly change."""
-    rows, missed, found = [], list[str](), list[dict[str, float]]()
+    rows, notes, missed, found = [], list[str](), list[str](), list[dict[str, float]]()
     for size in sizes:
         tell(f"growth, {size:,} answers")
         with tempfile.TemporaryDirectory() as folder:
@@ -288,8 +288,9 @@ def growth(database: Database, sizes: Sequence[int]) -> Table:
         found.append(computed)
         times = [round(seconds[name], 3) for name in ACTS]
         rows.append([f"{size:,}", *times, round(computed[ACTS[-1]], 2), round(made)])
-        slow = [name for name in ACTS[:2] if seconds[name] > MAX_SECONDS]
-        missed += [f"{name} takes {seconds[name]:.2f} s, {MAX_SECONDS} are allowed" for name in slow]
+        notes += [f"{size:,} answers: {name} takes {computed[name]:.2f} s of processor." for name in ACTS[:3]]
+        slow = [name for name in ACTS[:2] if computed[name] > MAX_SECONDS]
+        missed += [f"{name} takes {computed[name]:.2f} s of processor, {MAX_SECONDS} are allowed" for name in slow]
     for (less, more), (before, after) in zip(pairwise(sizes), pairwise(found), strict=True):
         exponents = {name: log(after[name] / before[name]) / log(more / less) for name in ACTS}
         rows.append(
@@ -301,7 +302,7 @@ def growth(database: Database, sizes: Sequence[int]) -> Table:
             if exponent > MAX_EXPONENT and after[name] > NEGLIGIBLE
         ]
     columns = ["answers stored", *(f"{name} s" for name in ACTS), "of it processor s", "answers made a second"]
-    return Table(f"Growth, {database.name}", columns, rows, [], missed)
+    return Table(f"Growth, {database.name}", columns, rows, notes, missed)
 
 
 def fill(url: str, answers: int) -> None:

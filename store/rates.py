@@ -92,9 +92,9 @@ def _pace(row: _Turns, now: float) -> float:
 def _locked(connection: Connection, name: str, now: float) -> _Turns:
     """The row, locked until the transaction ends."""
     wanted = select(rate_limits).where(rate_limits.c.name == name).with_for_update()
-    row = connection.execute(wanted).one_or_none()
+    row = connection.execute(wanted).mappings().one_or_none()
     if row is None:
         new = {"name": name, "requests_at": now, "tokens_at": now, "not_before": 0.0, "pace": 1.0, "paced_at": now}
         insert_new(connection, rate_limits, [new])
-        row = connection.execute(wanted).one()
-    return _Turns(**row._asdict()).by_this_clock(now)
+        row = connection.execute(wanted).mappings().one()
+    return _Turns(**row).by_this_clock(now)

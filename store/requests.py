@@ -132,6 +132,7 @@ _NOW = bindparam("now", type_=sa.Double)
 _AT = requests.c.id == bindparam("at")
 _ROWS = select(requests, runs.c.scope).join(runs, runs.c.id == requests.c.run)
 _HOLDERS = _ROWS.where(requests.c.id.in_(KEYS))
+_LOCKED = _HOLDERS.order_by(requests.c.id).with_for_update(of=requests)
 _OPEN = _ROWS.where(_IS_OPEN)
 _IS_COLLECTABLE = sa.and_(
     requests.c.batch.is_not(None), requests.c.owner == NOBODY, requests.c.asked_at > _NOW - COLLECTABLE_SECONDS
@@ -415,7 +416,7 @@ def _in_chunks(connection: Connection, statement: Any, values: Sequence[Any]) ->
 
 def _locked(connection: Connection, numbers: Iterable[int]) -> list[Row[Any]]:
     """These requests, locked until the transaction ends."""
-    return _in_chunks(connection, _HOLDERS.order_by(requests.c.id).with_for_update(of=requests), sorted(numbers))
+    return _in_chunks(connection, _LOCKED, sorted(numbers))
 
 
 _Held = dict[str, tuple[int, Row[Any]]]  # by key: position and request

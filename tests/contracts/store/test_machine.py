@@ -249,12 +249,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-@pytest.mark.parametrize("histories", [8, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("histories", [8, pytest.param(150, marks=pytest.mark.slow)])
 def test_the_books_hold_in_any_order_on_sqlite(histories: int) -> None:
-    run_state_machine_as_test(StoreMachine, settings=at_length(histories))  # type: ignore[arg-type]
+    run_state_machine_as_test(StoreMachine, settings=at_length(histories))
 
 
-@pytest.mark.parametrize("histories", [3, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("histories", [3, pytest.param(150, marks=pytest.mark.slow)])
 def test_the_books_hold_in_any_order_on_postgresql(postgres: PostgresServer, histories: int) -> None:
     length = at_length(histories)
     run_state_machine_as_test(lambda: StoreMachine(postgres.fresh_schema()), settings=length)  # type: ignore[arg-type]
