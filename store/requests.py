@@ -39,7 +39,6 @@ from twothirds.store.runs import (
     lock_free_scopes,
     lock_scope,
     reserve,
-    scope_row,
 )
 from twothirds.store.schema import (
     CLOSED,
@@ -303,26 +302,6 @@ class Requests(RunRepository):
         for part in chunks(sorted(set(numbers))):
             own = update(requests).where(requests.c.id.in_(part), requests.c.owner == owner, requests.c.state != CLOSED)
             connection.execute(own.values(changed))
-
-    @writes
-    def take_over(self, connection: Connection, account: str, run_id: str) -> int:
-        """Book to the run what was spent in the scope `account` before the run existed, such as probing a server, and
-        what is reserved there; from now on the account is the run's scope. Returns what was paid of it."""
-        run = self._runs.find(connection, run_id)
-        scope = scope_row(connection, account)
-        for at in sorted({scope, run.scope}):
-            lock_scope(connection, at)
-        _end_dead_in(connection, scope, self._clock())
-        taken = (runs.c.scope.in_([scope, run.scope]), runs.c.flow == PROBE, runs.c.id != run.run)
-        probes = {row.id: row.booked for row in connection.execute(select(runs.c.id, runs.c.booked).where(*taken))}
-        of_probes = requests.c.run.in_(list(probes))
-        paid = connection.execute(select(sa.func.sum(requests.c.cost)).where(of_probes)).scalar() or 0
-        connection.execute(update(requests).where(of_probes).values(run=run.run))
-        add_booked(connection, {run.run: sum(probes.values()), **{probe: -booked for probe, booked in probes.items()}})
-        connection.execute(update(scopes).where(scopes.c.id == scope).values(taken_over_by=run.scope))
-        empty = [*taken, runs.c.ended_at.is_not(None), ~sa.exists().where(requests.c.run == runs.c.id)]
-        connection.execute(sa.delete(runs).where(*empty))
-        return int(paid)
 
     @reads
     def overcharge(self, connection: Connection, respondent: Respondent) -> float:

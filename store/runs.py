@@ -336,14 +336,6 @@ class Runs(Repository):
         return str(connection.execute(query).scalar_one())
 
     @reads
-    def scope_of(self, connection: Connection, account: str) -> str:
-        """The scope to which requests of this account are booked: that of the run which took it over last, else that of
-        the account itself."""
-        later = scopes.alias()
-        of_account = select(later.c.scope).join(scopes, scopes.c.taken_over_by == later.c.id)
-        return connection.execute(of_account.where(scopes.c.scope == storable(account))).scalar() or account
-
-    @reads
     def row(self, connection: Connection, run_id: str) -> RunRow:
         return self.find(connection, run_id)
 

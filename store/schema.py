@@ -103,7 +103,6 @@ scopes = Table(
     metadata,
     _id(),
     Column("scope", EscapedText, nullable=False, unique=True),
-    Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
     Column("sampling_number", Text, nullable=False),  # random and secret: whoever writes the data must not know it
 )
 

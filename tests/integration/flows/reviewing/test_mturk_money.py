@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.stub import Stubber
+from tests.integration.store.test_machine import an_owner_that_is_dead
 
 from tests.integration.flows.reviewing.test_mturk import (
     ADDRESS,
@@ -19,7 +20,6 @@ from tests.integration.flows.reviewing.test_mturk import (
     plan,
     turk,
 )
-from tests.integration.store.test_machine import an_owner_that_is_dead
 from tests.support.store_steps import claim
 from twothirds.flows.errors import UsageError
 from twothirds.flows.reviewing import mturk
