@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from botocore.stub import Stubber
-from tests.integration.store.test_machine import an_owner_that_is_dead
 
+from tests.contracts.store.test_machine import an_owner_that_is_dead
 from tests.integration.flows.reviewing.test_mturk import (
     ADDRESS,
     BOUND,
