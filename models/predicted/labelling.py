@@ -33,17 +33,10 @@ Ask = Callable[[Cells], Table]  # the oracle's labels of these cells, UNKNOWN wh
 FEWEST_LEARNED, MOST_LEARNED = 200, 2_000
 LEARNED = 0.04  # of a large pool
 ROUND, FEWEST_IN_ROUND = 0.35, 16  # of what is known, how much is asked at a time
-ROUNDS = 12  # after which all that is not sure enough is asked at once
-DRAWN = 0.1  # of a round, in addition: examples drawn at random, by which the others are judged
-FEWEST_DRAWN = 60  # by which is judged at least
 MOST_ASKED = 1 / 2  # of a pool, before anything is predicted
 WORTH, MOST_SAMPLED = 1 / 3, 1 / 2  # of the rest: as many are expected to be sampled, and are sampled, at most
 LOOKS = 2.5  # times the logarithm of 1/delta: what a sample takes, in squares of the gap to what is allowed
 ALIKE = 0.1  # of an example's labels that disagree: as much as if so many of them went together
-CAUTION = 0.7  # standard errors that disagreement may be above what is expected
-STEADY = 8.0  # disagreements: a feature of which fewer are expected is judged by those of all
-MOST_OFTEN = 2.0  # times as often as all together may a feature be expected to disagree
-HOPELESS = 0.9  # of the disagreement that is allowed: a sample with more is not made larger
 FEWEST_RARER, LOST_TOO = 5, 0.2  # rarer answers that tell how many are lost; beyond what may be, as most were unsure
 
 
@@ -165,7 +158,7 @@ class _PoolLabeller:
         self._asked = np.zeros(self._labels.shape, np.bool_)
         if known is not None:
             self._labels[: len(known)], self._asked[: len(known)] = known, True
-        self._drawn = self.asked_rows.copy()  # examples that are like those that were not asked
+        self._drawn = self.asked_rows.copy()  # asked at random, not because they were unsure
         self.population = int((~self.asked_rows).sum())
         self._fewest = int(sample_sizes(promise)[0] / WORTH)  # of which a sample can be drawn
 
@@ -187,31 +180,21 @@ class _PoolLabeller:
         cells[rows] = True
         self.ask(cells & ~self._asked)
 
-    def ask_at_random(self, size: int, besides: Rows | None = None) -> None:
-        """Some at random, and others in the same request."""
-        others = np.array([], np.intp) if besides is None else besides
-        left = self._pool.order[~self.asked_rows[self._pool.order]]
-        drawn = left[~np.isin(left, others)][: max(0, size)]
+    def ask_at_random(self, size: int) -> None:
+        drawn = self._pool.order[~self.asked_rows[self._pool.order]][: max(0, size)]
         self._drawn[drawn] = True
-        self.ask_rows(np.concatenate([others, drawn]))
+        self.ask_rows(drawn)
 
     def learned(self) -> _Guesses:
         """Ask what is least sure, and learn from it, until the rest is sure enough."""
-        rounds = 0
         while True:
-            guesses, rounds = self._guesses(), rounds + 1
+            guesses = self._guesses()
             left = len(guesses.sure) + len(guesses.unsure)
             if left < self._fewest or (self._leave and not len(guesses.sure)):
                 return guesses
             if len(guesses.unsure) < FEWEST_IN_ROUND:
                 return self._with_unsure_asked(guesses)
-            size = max(FEWEST_IN_ROUND, int(ROUND * self.asked_rows.sum())) if rounds < ROUNDS else left
-            asked = guesses.unsure[::-1][:size]
-            # An example that is less sure would have been asked as well: it is not like those that were not.
-            drawn = np.flatnonzero(self._drawn)
-            order, level = np.argsort(guesses.expected[drawn], kind="stable"), guesses.expected[asked].min()
-            self._drawn[drawn[order[max(FEWEST_DRAWN, int((guesses.expected[drawn] < level).sum())) :]]] = False
-            self.ask_at_random(int(DRAWN * len(asked)), besides=asked)
+            self.ask_rows(guesses.unsure[::-1][: max(FEWEST_IN_ROUND, int(ROUND * self.asked_rows.sum()))])
 
     def by_stored(self, stored: StoredClassifiers) -> _Guesses | None:
         """By classifiers that have learned from other examples, as sure as they are themselves; None where they are
@@ -228,7 +211,7 @@ class _PoolLabeller:
 
     def _guesses(self) -> _Guesses:
         """By classifiers that learn from all that is known. How often they will disagree is judged by what they say of
-        examples that they have not seen and that are like those that were not asked."""
+        examples that they have not seen and that were asked at random."""
         from sklearn.isotonic import IsotonicRegression
 
         classifiers, unseen = fit(self._pool.vectors, self._labels)
@@ -240,12 +223,11 @@ class _PoolLabeller:
         curve = IsotonicRegression(out_of_bounds="clip").fit(doubt[judged], wrong[judged])
         expected = curve.predict(doubt.ravel()).reshape(doubt.shape)
         seen, foreseen = (np.where(judged, cells, 0.0).sum(axis=0) for cells in (wrong, expected))
-        expected *= (seen + STEADY) / (foreseen + STEADY)
+        expected *= np.divide(seen, foreseen, out=np.ones_like(seen), where=foreseen > 0)
         rarer = (2 * (self._labels == 1).sum(axis=0) < known.sum(axis=0)).astype(np.int8)
-        is_rarer, others = self._labels == rarer, ~self.asked_rows
-        often = expected[others].sum(axis=0) > MOST_OFTEN * (1 - self.promise.agree) * others.sum()
+        is_rarer = self._labels == rarer
         told, lost = is_rarer.sum(axis=0), (is_rarer & wrong).sum(axis=0)
-        useful = ~often & (told >= FEWEST_RARER) & (lost <= (1 - self.promise.found + LOST_TOO) * told)
+        useful = (told >= FEWEST_RARER) & (lost <= (1 - self.promise.found + LOST_TOO) * told)
         return self._chosen(classifiers, chances, rarer, useful, expected)
 
     def _chosen(
@@ -281,7 +263,7 @@ class _PoolLabeller:
         variance = means * (ALIKE + 1 / features)
         drawn = int(self._drawn.sum())
         error = np.sqrt(variance / drawn) if drawn else 0.0  # stored classifiers are taken at their word
-        gaps = np.maximum(1 - self.promise.agree - means - CAUTION * error, 1e-9)
+        gaps = np.maximum(1 - self.promise.agree - means - error, 1e-9)
         sampled = LOOKS * log(1 / self.promise.delta) * (variance / gaps**2 + 1)
         return np.where(sampled < WORTH * sizes, sizes - sampled, 0.0)
 
@@ -305,8 +287,8 @@ class _PoolLabeller:
             shares = Shares.of(self._labels[cells], guess[cells], guesses.rarer[features])
             if passes(shares, len(rest), kept_rarer, self.promise, level):
                 return self._predicted(guesses, sampled, len(rest))
-            if shares.wrong.mean() > HOPELESS * (1 - self.promise.agree):
-                return None
+            if attempt == 0 and shares.wrong.mean() > 1 - self.promise.agree:
+                return None  # stored classifiers that fail are not worth more: others are learned
         return None
 
     def _predicted(self, guesses: _Guesses, sampled: Rows, covered: int) -> PredictedLabels:
