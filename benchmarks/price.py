@@ -159,7 +159,7 @@ def _texts(bench: Bench, run: str, dataset: Path, names: list[str]) -> Cost:
     server = bench.enriched(dataset, names)
     book, labels = server.summary(), len(server.lifelike.truth) * len(names)
     per_label = (book["prompt_tokens"] + book["completion_tokens"]) / labels
-    return Cost(run, labels, book, None, "at most 14 tokens per label", per_label <= 14)
+    return Cost(run, labels, book, None, "at most 10 tokens per label", per_label <= 10)
 
 
 def asked_with(bench: Bench, sheet: Sheet, count: int) -> list[Cell]:
