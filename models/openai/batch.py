@@ -421,6 +421,8 @@ class _Collection:
                 whole = account.request.adopted
                 places, count = (range(len(bills)), len(bills)) if whole else (list(bills), len(part.line.questions))
                 account.charge(part.attempt, reply.tokens, labels, places, count)
+                if reading.counts and reading.refused:  # alone, it is not asked again at the full price
+                    labels[0].refusals = self._config.refusals
                 await conclude(account, bills, reading, 0)
             elif is_lost and self._config.asks == 1:
                 account.give_up(labels)
