@@ -164,7 +164,10 @@ def _openai(spec: BuildContext) -> Oracle:
     if "prices" in spec.parameters:
         fixed["prices"] = read_prices(Path(spec.parameters.pop("prices")))
     remembered = Remembered(environment.cache / "servers.json")
-    return OpenAIOracle(spec.config(OpenAIConfig, fixed), remembered, spec.store.rates if spec.store else None)
+    config = spec.config(OpenAIConfig, fixed)
+    if spec.store is None:
+        return OpenAIOracle(config, remembered)
+    return OpenAIOracle(config, remembered, spec.store.rates, spec.store.notice)
 
 
 def _vlm(spec: BuildContext) -> Oracle:

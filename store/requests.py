@@ -225,6 +225,8 @@ class Requests(RunRepository):
         lock_budget(connection, run)
         connection.execute(_SHORTEN, {"now": now})
         _end_all(connection, run.scope, _EXPIRED, {"now": now}, now)
+        if any(request.kind == PROBE for request in wanted):  # nobody else wants what a dead process has probed
+            _end_dead_in(connection, run.scope, now)
         held = _held(connection, wanted)
         if dead := {holder.owner for _, holder in held.values() if holder.state != CLOSED and is_dead(holder.owner)}:
             _end_all(connection, run.scope, _OF_OWNERS, {"owners": sorted(dead)}, now)
