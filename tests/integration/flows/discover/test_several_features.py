@@ -98,8 +98,8 @@ def test_the_same_command_again_asks_nothing_and_finds_the_same(found: Path, run
 
 
 def test_a_feature_is_labelled_on_request_and_that_can_be_undone(partly: Run) -> None:
-    lacking = [str(row.name) for row in partly.features.itertuples() if row.look]
-    name, left = lacking[0], int(partly.labels[lacking[0]].isna().sum())
+    name, column = next((str(row.name), str(row.column)) for row in partly.features.itertuples() if row.look)
+    left = int(partly.labels[column].isna().sum())
     assert left >= 41
     page = partly.report().path.read_text()
     assert "not labelled in full: same as " in page
@@ -110,21 +110,21 @@ def test_a_feature_is_labelled_on_request_and_that_can_be_undone(partly: Run) ->
     done = curate(partly, CurationRequest("label", [name], confirmed=True, budget="1"))
     assert done.data["calls"] == left
     full = Run(partly.folder)
-    assert full.labels[name].isna().sum() < left / 4
+    assert full.labels[column].isna().sum() < left / 4
     assert full.features.set_index("name").loc[name, "look"] == ""
     with pytest.raises(RunError, match="is labelled in full already"):
         curate(full, CurationRequest("label", [name], confirmed=True))
     curate(full, CurationRequest("undo", []))
-    assert int(Run(partly.folder).labels[name].isna().sum()) == left
+    assert int(Run(partly.folder).labels[column].isna().sum()) == left
 
 
 def test_lists_for_enrichments_and_exports_leave_out_what_is_not_labelled(tmp_path: Path, partly: Run) -> None:
-    lacking = [str(row.name) for row in partly.features.itertuples() if row.look]
+    lacking = {str(row.name): str(row.column) for row in partly.features.itertuples() if row.look}
     names = {feature.name for feature in read_features(str(partly.folder))}
     assert names == set(partly.features["name"]) - set(lacking)
     written = export(partly.folder, ["wide-csv"], out=tmp_path / "export")
     wide = pd.read_csv(next(path for path in written if path.suffix == ".csv"))
-    shown = [name for name in lacking if name in wide]
+    shown = [column for column in lacking.values() if column in wide]
     assert wide[shown].isna().sum().sum() == partly.labels[shown].isna().sum().sum() > 0
 
 
@@ -165,8 +165,10 @@ def test_features_that_repeat_others_are_merged_in_bulk_for_nothing(run: Run) ->
     assert set(done.data["gone"]) == set(twins["name"])
     assert done.data["calls"] == 0
     assert set(merged.features["name"]) == set(run.features["name"]) - set(twins["name"])
+    before, after = (dict(zip(a.features["name"], a.features["column"], strict=True)) for a in (run, merged))
     for first, others in json.loads((run.folder / "curation.jsonl").read_text())["arguments"]["into"].items():
-        assert merged.labels[first].notna().sum() >= run.labels[[first, *others]].notna().sum().max()
+        repeated = run.labels[[before[name] for name in (first, *others)]]
+        assert merged.labels[after[first]].notna().sum() >= repeated.notna().sum().max()
     nothing = curate(merged, CurationRequest("duplicates", [], confirmed=True))
     assert (nothing.data["done"], nothing.data["gone"]) == (False, [])
     assert nothing.lines[0].startswith("no feature repeats another")
