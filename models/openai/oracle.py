@@ -327,6 +327,7 @@ async def _serve(
         started.set_exception(error)
         return
     started.set_result((asyncio.get_running_loop(), stop, asking))
+    del client, started  # which hold the oracle: it ends with its last user, and this loop with it
     await stop.wait()
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:

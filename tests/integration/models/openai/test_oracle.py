@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -272,3 +274,16 @@ def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(server: FakeOpenAI
     assert KEY not in str([answer.to_json() for answer in answers])
     assert KEY not in repr(oracle)
     assert KEY not in str(oracle.identity.to_json())
+
+
+def test_an_oracle_that_nobody_uses_any_more_leaves_no_thread(server: FakeOpenAI) -> None:
+    def used() -> weakref.ref[OpenAIOracle]:
+        oracle = OpenAIOracle(config_of(server))
+        list(ask(oracle, labels(["cat"], EXAMPLES[:1])))
+        return weakref.ref(oracle)
+
+    gone, before = used(), threading.active_count()
+    gc.collect()
+    assert gone() is None
+    assert threading.active_count() <= before
+    assert not [thread for thread in threading.enumerate() if thread.name == "openai"]
