@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from twothirds.models import Answer, AnswersPending, Compare, Question
+if TYPE_CHECKING:  # help needs no oracle
+    from twothirds.models import Answer, AnswersPending, Question
 
 _log = logging.getLogger(__name__)
 UPDATE_SECONDS = 0.1  # between two events that say how far a count is
@@ -44,6 +45,8 @@ class AskedQuestion:
 
     @classmethod
     def of(cls, question: Question) -> AskedQuestion:
+        from twothirds.models import Compare
+
         if not isinstance(question, Compare):
             return cls(question.kind.value, (), (), 0)
         examples, without = (tuple(one.id for one in side) for side in (question.examples, question.without))

@@ -45,7 +45,9 @@ def failed(folder: Path, command: str, dataset: str, oracle: str, **variables: s
     assert done.seconds < SECONDS
     wait_until_none_is_left(str(folder / "prefect"))
     assert "starting Prefect" not in done.stderr
-    return Failed(done.status, [line for line in done.stderr.splitlines() if not line.startswith("reading ")])
+    return Failed(
+        done.status, [line for line in done.stderr.splitlines() if not line.startswith(("reading ", "looking at "))]
+    )
 
 
 def each(quick: str) -> pytest.MarkDecorator:
