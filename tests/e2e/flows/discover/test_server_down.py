@@ -77,7 +77,7 @@ def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
     more = ["--provider-batch"] if way == "batch" else []
     assert discover(dataset, server.base_url, tmp_path / "whole", *more) == 0
     whole = json.loads((tmp_path / "whole" / "run.json").read_text())
-    enough = len(server.requests) // (4 if way == "batch" else 2)  # the later half asks how far a batch is
+    enough = len(server.requests) // 4  # before the last feature is found; the later half asks how far a batch is
     server.requests.clear()
     server.book.clear()
     server.batches.made.clear()
