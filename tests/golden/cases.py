@@ -133,12 +133,15 @@ def calm_and_stormy(workspace: Workspace) -> None:
 
 
 def as_undisturbed(workspace: Workspace) -> None:
-    """What differs between the run that was killed and resumed, and the one that was left alone."""
+    """Which fields differ between the run that was killed and resumed, and the one that was left alone, and what both
+    have paid. Which answer the kill came after is left to chance, and so is what was counted on the way."""
     calm, stormy = (
         masked({path.name: read(path) for path in sorted(Path(name, "run").iterdir())}, Path(name))
         for name in ("calm", "stormy")
     )
-    workspace.commands.append({"differs from the undisturbed run": differences(calm, stormy)})
+    fields = {line.rpartition(": ")[0] for line in differences(calm, stormy) if not line.startswith("live.jsonl")}
+    paid = {name: sum(line["paid"] for line in _books(f"{name}/store.sqlite")) for name in ("calm", "stormy")}
+    workspace.commands.append({"differs from the undisturbed run": sorted(fields), "paid": paid})
 
 
 def corrections(workspace: Workspace) -> None:
@@ -326,8 +329,8 @@ CASES = {
             f"{KILLED_RUN} --store stormy/store.sqlite --out stormy/run",
             as_undisturbed,
         ),
-        ("stormy/run",),
-        store="stormy/store.sqlite",
+        ("calm/run",),
+        store="calm/store.sqlite",
     ),
 }
 
