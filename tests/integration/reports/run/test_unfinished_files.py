@@ -35,7 +35,7 @@ from pathlib import Path
 from twothirds.reports.run.files import replaced_folder
 
 with replaced_folder(Path(sys.argv[1])) as building:
-    (building / "README.md").write_text('tags:\n- twothirds\n')
+    (building / "README.md").write_text('tags:\\n- twothirds\\n')
     print("writing", flush=True)
     sys.stdin.readline()
 """
