@@ -213,12 +213,12 @@ def discovered(work: Workplace, strategy: str, queries: int) -> Named:
     words = ("--oracle", work.parts.oracle, "--votes", "1", "--queries", str(queries), "--strategy", strategy)
     seconds = work.seconds_of("discover", *words, *where)
     run = Run(out)
-    names = [str(name) for name in run.features["name"]]
-    labels, chances = run.labels, work.chances(names)
+    columns = dict(zip(run.features["name"].astype(str), run.features["column"], strict=True))
+    labels, chances = run.labels, work.chances([*columns])
     rng, folders = np.random.default_rng(0), folders_of(work.stamps)
     judged = []
-    for name in names:
-        said = np.array([labels.loc[stamp.path, name] == 1 for stamp in work.stamps])
+    for name, column in columns.items():
+        said = np.array([labels.loc[stamp.path, column] == 1 for stamp in work.stamps])
         truth = having(work.stamps, name) if has_truth(work.stamps, name) else None
         judged.append(judge(name, said, chances[name], truth, folders, rng))
     vocabulary = work.parts.names.read_text(encoding="utf-8").split("\n")

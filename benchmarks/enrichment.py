@@ -34,6 +34,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from benchmarks.data import PAID_CROWD, traits, write_faces, write_plain_texts, write_small_pictures, write_traits
 from benchmarks.machine import alone, tell
@@ -43,6 +44,7 @@ from twothirds.flows.enrich.batches import BatchFuture, Labeller
 from twothirds.flows.enrich.flow import enrich_with
 from twothirds.flows.enrich.runners import local_submit
 from twothirds.models import LabelBatch
+from twothirds.reports.label_table import LabelTable
 from twothirds.reports.versions import Column, TableSchema, VersionedTable, read_table, write_table
 
 MEASURES = ("local", "nights", "first", "cluster")
@@ -144,14 +146,17 @@ def store_size(folder: Path) -> int:
 
 
 def compare(folder: Path, number: int) -> None:
-    bare, ours = read_labels(folder / "bare.parquet"), read_labels(folder / str(number) / "out" / "labels.parquet")
+    bare = pd.read_parquet(folder / "bare.parquet").set_index("id").sort_index()
+    ours = read_labels(folder / str(number) / "out" / "labels.parquet")
     if not (bare == ours[bare.columns].astype("int8")).all(axis=None):
         raise SystemExit("the tables differ")
     shutil.rmtree(folder / str(number))
 
 
 def read_labels(path: Path) -> pd.DataFrame:
-    return pd.read_parquet(path).set_index("id").sort_index()
+    """One row per example, one column per feature under the feature's own name."""
+    table = LabelTable.from_arrow(pq.read_table(path))
+    return table.frame().set_axis([feature.name for feature in table.features], axis=1).sort_index()
 
 
 def nights(database: Database, sizes: Sequence[int]) -> Table:

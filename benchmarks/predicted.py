@@ -21,7 +21,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.data import common_columns, draw_faces, feature_list, write_telling_texts
@@ -35,6 +35,7 @@ from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.summary import EnrichSummary
 from twothirds.models.predicted import LabelPool, embedder_of, label_pool, random_order
 from twothirds.models.prices import parse_price
+from twothirds.reports.label_table import LabelTable, Source
 from twothirds.sources import Example, load_dataset
 
 PRICE = "0.15,0.60,0.075"  # gpt-4o-mini's
@@ -199,10 +200,8 @@ def enriched(dataset: Path, folder: Path, noise: float, terms: dict[str, object]
 
 def agreement(out: Path, names: list[str], answers: NDArray[np.int8]) -> Cell:
     """Of the predicted labels with what the oracle would have said."""
-    labels = pd.read_parquet(out / "labels.parquet")
-    right = [
-        (labels[name] == answers[:, place])[labels[f"{name} (source)"] == "predicted"]
-        for place, name in enumerate(names)
-        if f"{name} (source)" in labels
-    ]
-    return f"{pd.concat(right).mean():.2%}" if right else None
+    table = LabelTable.from_arrow(pq.read_table(out / "labels.parquet"))
+    places = {feature.name: place for place, feature in enumerate(table.features)}
+    order = [places[name] for name in names]
+    right = (table.value[order] == answers.T)[table.source[order] == Source.PREDICTED]
+    return f"{right.mean():.2%}" if right.size else None

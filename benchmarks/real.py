@@ -572,7 +572,7 @@ def _run(server: Server, folder: Path, strategy: str, truth: pd.DataFrame, optio
     done = subprocess.run(line, check=False, stdout=subprocess.DEVNULL, cwd=ROOT, env=os.environ | homes)
     if done.returncode:
         raise SystemExit(f"discover has ended with status {done.returncode}")
-    labels = Run(out).labels
+    run = Run(out)
     ended, questions, none, unusable, requests = dict[str, int](), 0, 0, 0, 0
     for line_read in (out / "answers.jsonl").read_text(encoding="utf-8").splitlines():
         asked = json.loads(line_read)
@@ -585,11 +585,10 @@ def _run(server: Server, folder: Path, strategy: str, truth: pd.DataFrame, optio
         elif "feature" in question:
             ended[str(question["feature"])] = requests
     known = truth.loc[:, truth.any() & ~truth.all()]
+    labels, columns = run.labels.loc[truth.index.astype(str)], run.features[["name", "column"]].astype(str)
     found = [
-        Found(
-            str(name), labels[name].loc[truth.index.astype(str)].to_numpy(float), ended.get(str(name), requests), known
-        )
-        for name in labels
+        Found(name, labels[column].to_numpy(float), ended.get(name, requests), known)
+        for name, column in columns.itertuples(index=False)
     ]
     return Discovery(questions, none, unusable, requests, found)
 

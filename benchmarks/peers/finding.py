@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from openai import OpenAI, OpenAIError
 from sklearn.cluster import KMeans
@@ -33,6 +33,7 @@ from twothirds.flows.discover.preparation import prepare
 from twothirds.flows.discover.run import run_discovery
 from twothirds.flows.discover.settings import DiscoverSettings
 from twothirds.models.prices import parse_price, read_usage, settled
+from twothirds.reports.label_table import LabelTable
 from twothirds.sources import Dataset, Example, load_dataset
 
 THREADS = 16
@@ -327,6 +328,7 @@ def ours(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, s
             **OPTIONS[name],
         )
         run_discovery(prepare(settings), run_id="run")
-        table = pd.read_parquet(Path(folder) / "run" / "labels.parquet").set_index("id")
-    values = table.reindex([example.id for example in dataset.examples]).to_numpy(dtype=np.float64, na_value=np.nan).T
-    return FoundFeature(list(table.columns), np.where(np.isnan(values), UNKNOWN, values).astype(np.int8))
+        table = LabelTable.from_arrow(pq.read_table(Path(folder) / "run" / "labels.parquet"))
+    rows = {name: row for row, name in enumerate(table.ids)}
+    values = table.value[:, [rows[example.id] for example in dataset.examples]]
+    return FoundFeature([feature.name for feature in table.features], values)

@@ -7,9 +7,11 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-import pandas as pd
+import pyarrow.parquet as pq
 
 from benchmarks.peers.job import MODEL, PRICE, Job, Labels, given_job
+from twothirds.discovery import UNKNOWN
+from twothirds.reports.label_table import LabelTable
 
 
 def label(job: Job) -> str:
@@ -34,12 +36,12 @@ def read(job: Job) -> Labels:
     path = Path(job.state) / "enriched" / "labels.parquet"
     if not path.exists():
         return {}
-    rows = pd.read_parquet(path).set_index("id").to_dict("index")
+    table = LabelTable.from_arrow(pq.read_table(path))
+    places = {feature.name: place for place, feature in enumerate(table.features)}
+    values = {field.field: table.value[places[field.name]] for field in job.fields}
     return {
-        str(name): {
-            feature.field: None if pd.isna(row[feature.name]) else bool(row[feature.name]) for feature in job.fields
-        }
-        for name, row in rows.items()
+        name: {field: None if value[row] == UNKNOWN else bool(value[row]) for field, value in values.items()}
+        for row, name in enumerate(table.ids)
     }
 
 
