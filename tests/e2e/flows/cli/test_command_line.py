@@ -106,7 +106,10 @@ def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
     assert summary["paid_calls"] == 6 + 100 * summary["features"]
     assert summary["cost_usd"] == pytest.approx(summary["paid_calls"] * 0.001)
     labels = pd.read_parquet(tmp_path / "run" / "labels.parquet")
-    assert labels.shape == (100, 1 + summary["features"])
+    columns = pd.read_csv(tmp_path / "run" / "features.csv")["column"]
+    assert len(labels) == 100
+    assert list(labels) == ["id", "digest", *columns]
+    assert len(columns) == summary["features"]
     assert len((tmp_path / "run" / "answers.jsonl").read_text().splitlines()) == summary["paid_calls"]
     before = {name: (tmp_path / "run" / name).read_bytes() for name in ("labels.csv", "features.csv", "answers.jsonl")}
 

@@ -82,6 +82,11 @@ def test_report_writes_the_page(folder: Path, capsys: pytest.CaptureFixture[str]
     assert (folder / "other.html").exists()
 
 
+def column_of(folder: Path, name: str) -> str:
+    """Of a feature in tables of labels."""
+    return str(Run(folder).features.set_index("name").loc[name, "column"])
+
+
 def tagged(folder: Path, out: Path, **changed: str) -> Path:
     """A tagging run on the run's data set, or on another."""
     settings = Run(folder).summary.settings | {"strategy": "tagging", "queries": 40, "out": str(out)} | changed
@@ -93,23 +98,23 @@ def tagged(folder: Path, out: Path, **changed: str) -> Path:
 def test_a_report_written_again_keeps_its_sections(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def sections() -> list[str]:
         page = (folder / "report.html").read_text(encoding="utf-8")
-        return [part for part in ("target", "groups", "features", "browse") if f'<section id="{part}"' in page]
+        return [part for part in ("features", "target", "groups", "browse") if f'<section id="{part}"' in page]
 
     other = str(shutil.copytree(folder, folder.parent / "other"))
     tagging = str(tagged(folder, folder.parent / "tagging"))
     said(capsys, "report", str(folder), "--target", "type", "--tagging", tagging)
     said(capsys, "report", str(folder), "--against", other)
-    assert sections() == ["target", "groups", "features", "browse"]
+    assert sections() == ["features", "target", "groups", "browse"]
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.index('id="target"') < page.index('id="groups"') < page.index('id="features"')
+    assert page.index('id="features"') < page.index('id="target"') < page.index('id="groups"')
     assert "no tagging run was given" not in page
     said(capsys, "features", str(folder), "rename", str(Run(folder).features["name"][0]), "new name", "--yes")
     assert "type: balanced accuracy" in said(capsys, "report", str(folder))
     Run(folder).report()
-    assert sections() == ["target", "groups", "features", "browse"]
+    assert sections() == ["features", "target", "groups", "browse"]
     shutil.rmtree(other)
     said(capsys, "report", str(folder))
-    assert sections() == ["target", "features", "browse"]
+    assert sections() == ["features", "target", "browse"]
     assert "had before is left out" in (folder / "report.html").read_text(encoding="utf-8")
     said(capsys, "report", str(folder), "--plain")
     assert sections() == ["features", "browse"]
@@ -130,7 +135,7 @@ def test_only_a_tagging_run_of_the_same_examples_is_a_control(folder: Path, caps
 def test_how_it_was_made_tells_of_the_questions_that_were_asked(folder: Path) -> None:
     kinds = Run(folder).summary.settings["strategy"], [one.kind for one in Run(folder).findings.comparisons]
     page = Run(folder).report().path.read_text(encoding="utf-8")
-    made = page[page.index('id="made"') :]
+    made = page.partition('<section id="method">')[2].partition("</section>")[0]
     asked = {Kind(kind): [*kinds[1]].count(kind) for kind in set(kinds[1])}
     for kind, words in ASKED_FOR.items():
         assert (f'<span class="number">{asked[kind]}</span> {words}' in made) if kind in asked else (words not in made)
@@ -167,7 +172,7 @@ def test_groups_are_compared_by_a_column(folder: Path, capsys: pytest.CaptureFix
     labels = Run(folder).labels
     table = pd.read_csv(Run(folder).summary.settings["dataset"]).set_index("id")
     for one in groups["differences"]:
-        inside = labels.loc[table.index[table["type"] == one["group"]], one["name"]].dropna()
+        inside = labels.loc[table.index[table["type"] == one["group"]], column_of(folder, one["name"])].dropna()
         assert one["share"] == pytest.approx(inside.mean())
         assert one["low"] <= one["share"] - one["share_other"] <= one["high"]
         assert one["corrected"] >= one["p"]
@@ -218,28 +223,28 @@ def test_export_writes_what_is_asked_for(folder: Path, capsys: pytest.CaptureFix
 
 def test_a_change_is_shown_first_and_done_only_when_sure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = Run(folder).features["name"][:2]
-    before = Run(folder).labels
+    before, kept, gone = Run(folder).labels, column_of(folder, first), column_of(folder, second)
     shown = said(capsys, "features", str(folder), "merge", first, second)
-    conflict = int((before[first] != before[second]).fillna(False).sum())
+    conflict = int((before[kept] != before[gone]).fillna(False).sum())
     assert f"asks {conflict} labels of {first!r} again" in shown
     assert f"{3 * conflict:,} questions at most and {0.003 * conflict:.4f} USD at most" in shown
     assert "nothing was changed" in shown
     pd.testing.assert_frame_equal(Run(folder).labels, before)
     assert "done" in said(capsys, "features", str(folder), "merge", first, second, "--yes")
     after = Run(folder).labels
-    assert second not in after.columns
-    agreed = (before[first] == before[second]).fillna(False).astype(bool)
-    pd.testing.assert_series_equal(after[first][agreed], before[first][agreed])
-    assert after[first].isna().sum() == 0
+    assert gone not in after.columns
+    agreed = (before[kept] == before[gone]).fillna(False).astype(bool)
+    pd.testing.assert_series_equal(after[kept][agreed], before[kept][agreed])
+    assert after[kept].isna().sum() == 0
 
 
 def test_without_asking_labels_stay_empty(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = str(Run(folder).features["name"][0])
     printed = said(capsys, "features", str(folder), "define", name, "in other words", "--no-ask", "--yes")
     assert "leaves 101 labels" in printed
-    assert Run(folder).labels[name].isna().all()
+    assert Run(folder).labels[column_of(folder, name)].isna().all()
     assert "took back define" in said(capsys, "features", str(folder), "undo")
-    assert not Run(folder).labels[name].isna().all()
+    assert not Run(folder).labels[column_of(folder, name)].isna().all()
 
 
 def test_renaming_listing_and_the_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
