@@ -92,13 +92,14 @@ def test_everything_that_is_reported_agrees(
     assert len(lines) == bool(summary.doubtful)
     assert all(name in lines[0] for name in summary.doubtful)
     assert f"{counted} interesting and distinct" in printed
-    judged = f", judged by labels {summary.of_sampled}" if summary.dataset.compared < summary.dataset.examples else ""
-    assert f'<dd class="small">{counted} interesting and distinct{judged}</dd>' in page
+    judged = f"; judged by labels {summary.of_sampled}" if summary.dataset.compared < summary.dataset.examples else ""
+    figures = f'<dd>{counted}</dd><dd class="small">interesting and distinct, of {len(table)} found{judged}</dd>'
+    assert f"<dt>features to use</dt>{figures}" in page
     assert (f"(both of {summary.dataset.compared} sampled)" in printed) == bool(judged)
     assert summary.interesting_distinct == counted
     rows: list[Any] = list(table.itertuples())
     for row in rows:
-        known = labels[row.name].dropna()
+        known = labels[row.column].dropna()
         assert (row.positives, row.labelled) == (known.sum(), len(known))
         assert re.search(rf"\b{row.positives}/{row.labelled}\b", printed)
         card = page[page.index(f'id="feature-{row.order}"') :].split("</article>")[0]
@@ -108,7 +109,11 @@ def test_everything_that_is_reported_agrees(
     answers = [json.loads(line)["answer"] for line in (run.folder / "answers.jsonl").read_text().splitlines()]
     unusable = sum(answer["verdict"] in ("refused", "unreadable") for answer in answers)
     assert summary.unusable.total == unusable
-    assert ("could not be used" in printed) == (unusable > 0) == ("could not be used" in page.split("<section")[0])
+    problems = page.partition('<section id="problems">')[2].partition("</section>")[0]
+    assert ("could not be used" in printed) == (unusable > 0)
+    assert (f"{unusable:,} of {summary.unusable.comparisons + summary.unusable.labels:,} answers" in problems) == (
+        unusable > 0
+    )
     _fits_the_truth(run, table, mind)
 
 
@@ -120,7 +125,7 @@ def _fits_the_truth(run: Run, table: pd.DataFrame, mind: Any) -> None:
         column = mind.column_of(str(row.name), str(row.definition))
         if column is None:
             continue
-        found = run.labels[row.name]
+        found = run.labels[row.column]
         truth = mind.truth[:, column]
         known = found.notna().to_numpy()
         said = found.fillna(0).to_numpy().astype(bool)
