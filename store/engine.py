@@ -217,7 +217,7 @@ def _postgresql(url: str) -> Engine:
     try:
         parsed = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError) as error:
-        raise StoreError(f"store {name} is not a sa.URL: give postgresql://user:password@host:port/database") from error
+        raise StoreError(f"store {name} is not a URL: give postgresql://user:password@host:port/database") from error
     engine = create_engine(
         parsed,
         isolation_level="READ COMMITTED",
