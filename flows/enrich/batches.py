@@ -77,6 +77,7 @@ class Resources:
         self._events = events
         self._opening = threading.RLock()  # threads that come together must not load a model each
         self._opened: dict[str, tuple[Oracle, Store]] = {}
+        self._ledgers: dict[str, RunLedger] = {}  # by run
         self._recorded: dict[tuple[str, str], CachedOracle] = {}  # by run and oracle
         self._asked = threading.Event()  # nothing is done ahead any more
 
@@ -88,21 +89,25 @@ class Resources:
                 self._opened[key] = open_oracle(settings, self._events)
             return self._opened[key]
 
+    def book_in(self, ledger: RunLedger) -> None:
+        """The books of a run that this process has begun; other processes open their own."""
+        self._ledgers[ledger.run_id] = ledger
+
     def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> CachedOracle:
         self._asked.set()
         with self._opening:
             key = run_id, settings.oracle
             if key not in self._recorded:
                 oracle, store = self.oracle_and_store(settings)
-                ledger = RunLedger(store, run_id, scope, settings.budget_micro, retry_unusable)
-                self._recorded[key] = CachedOracle(oracle, ledger)
+                if run_id not in self._ledgers:
+                    self.book_in(RunLedger(store, run_id, scope, settings.budget_micro, retry_unusable))
+                self._recorded[key] = CachedOracle(oracle, self._ledgers[run_id])
             return self._recorded[key]
 
     def answered(self, run_id: str) -> tuple[int, Money]:
         """How many answers this process has had for a run, and what they cost."""
-        ledgers = [recorded.ledger for (run, _), recorded in list(self._recorded.items()) if run == run_id]
-        answers = sum(ledger.paid_calls + ledger.cached_calls for ledger in ledgers)
-        return answers, sum(ledger.cost for ledger in ledgers)
+        ledger = self._ledgers.get(run_id)
+        return (ledger.paid_calls + ledger.cached_calls, ledger.cost) if ledger else (0, 0)
 
     def load_ahead(self, settings: EnrichSettings) -> None:
         """Load the model, if there is one, and let it look at the first examples until any is asked about. What is
@@ -124,6 +129,7 @@ class Resources:
             for _, store in self._opened.values():
                 store.close()
             self._opened.clear()
+            self._ledgers.clear()
             self._recorded.clear()
 
 

@@ -245,11 +245,14 @@ class _Job:
             dataset=name_of(settings.dataset),
             members=Members.alone(oracle),
             settings=settings,
+            budget=settings.budget_micro,
             job=settings.job,
         )
         with run_context(store, run_id, entry, self.events) as context:
             run, events = context.record, context.events
             retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
+            context.ledger.retry_unusable = retry_unusable
+            self.resources.book_in(context.ledger)
             labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)
             embeddings, predictor = Environment.read().cache / "embeddings", None
             if settings.agree is not None:
