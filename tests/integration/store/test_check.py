@@ -163,7 +163,7 @@ def test_the_memory_of_a_check_does_not_grow_with_the_store(tmp_path: Path) -> N
 
     peaks = []
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        for voters in (5, 50):
+        for voters in (20, 80):  # more than one page of requests
             oracle = recorded(store)
             questions = [type(one)(one.feature, one.example, voter) for one in labels(400) for voter in range(voters)]
             assert sum(1 for _ in oracle.ask(questions)) == 400 * voters
