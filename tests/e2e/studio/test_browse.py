@@ -69,6 +69,7 @@ def test_examples_are_chosen_searched_sorted_and_enlarged(site: StudioSite, run:
     visit, address = browse(site, run, chromium, viewport=SCREEN)
     with visit as seen:
         page = seen.page
+        page.wait_for_url("**/runs")  # the link has led there by itself
         page.goto(address)
         matched(page, 60)
         assert serious_violations(page) == []
@@ -119,6 +120,7 @@ def test_marks_ranges_and_many_values_are_facets(site: StudioSite, run: Run, chr
     visit, address = browse(site, run, chromium, viewport=SCREEN)
     with visit as seen:
         page = seen.page
+        page.wait_for_url("**/runs")  # the link has led there by itself
         page.goto(address)
         matched(page, 60)
         for mark in ("unknown", "doubtful", "contradicted", "corrected"):
@@ -158,6 +160,7 @@ def test_keys_alone_select_export_and_find_the_nearest(site: StudioSite, run: Ru
     visit, address = browse(site, run, chromium, viewport=SCREEN, accept_downloads=True)
     with visit as seen:
         page = seen.page
+        page.wait_for_url("**/runs")  # the link has led there by itself
         page.goto(address)
         matched(page, 60)
         page.locator("#select-none").evaluate("one => { one.disabled = false; one.focus(); }")
