@@ -102,8 +102,10 @@ class LivePages(StudioPages):
         if folder is None:
             raise HTTPException(404)
         starts = _is_newer(folder / STARTED, folder / LIVE)
-        if starts and (starter.goes_on(folder) or not (folder / LIVE).is_file()):
-            printed, runs = starter.printed(folder), starter.goes_on(folder)
+        empty = not (folder / LIVE).is_file() or not self._watched.live(key).begun
+        runs = starter.goes_on(folder)
+        if (starts and (runs or not (folder / LIVE).is_file())) or (runs and empty):
+            printed = starter.printed(folder)
             name = "starting.html" if runs else "started.html"
             return self.render(name, visitor, folder=folder.name, printed=printed, runs=runs)
         if not (folder / LIVE).is_file():

@@ -35,27 +35,32 @@
   weigh();
 
   // A command that can be taken back is held for some seconds: nothing is sent before, and leaving the page sends it.
+  // The stream may replace the form meanwhile, so what it sends is kept here.
   const HELD = 5000;
   const held = new Map();
-  const release = (form) => { clearTimeout(held.get(form)?.timer); held.get(form)?.toast.remove(); held.delete(form); };
+  const release = (name) => { clearTimeout(held.get(name)?.timer); held.get(name)?.toast.remove(); held.delete(name); };
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (!form.dataset.held || held.has(form) || form.dataset.sent) return;
+    const name = form.dataset.held;
+    if (!name) return;
     event.preventDefault();
     event.stopImmediatePropagation();
+    if (held.has(name)) return;
+    const action = form.getAttribute("action"); // form.action is its field of that name
+    const values = Object.fromEntries(new FormData(form));
     const undo = Object.assign(document.createElement("button"), { type: "button", textContent: "Undo" });
     const toast = document.createElement("div");
     toast.className = "toast";
     toast.setAttribute("role", "status");
     undo.dataset.key = "z";
-    toast.append(form.dataset.held, " ", undo);
+    toast.append(name, " ", undo);
     document.getElementById("toasts").append(toast);
-    undo.addEventListener("click", () => release(form));
-    const send = () => { release(form); form.dataset.sent = "1"; form.requestSubmit(); };
-    held.set(form, { toast, timer: setTimeout(send, HELD) });
+    undo.addEventListener("click", () => release(name));
+    const send = () => { release(name); htmx.ajax("POST", action, { values, target: "#toasts", swap: "beforeend" }); };
+    held.set(name, { toast, action, values, timer: setTimeout(send, HELD) });
   }, true);
   window.addEventListener("pagehide", () => {
-    for (const form of held.keys()) fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive: true });
+    for (const { action, values } of held.values()) fetch(action, { method: "POST", body: new URLSearchParams(values), keepalive: true });
   });
 }
 const SAID = 8000; // milliseconds for which a toast stands that offers nothing

@@ -200,6 +200,8 @@ class Story:
         expect(names.nth(2)).to_be_visible()
         first = texts_of(names)[2]
         hands.click(page.get_by_role("button", name=f"Veto {first}", exact=True))
+        # held for some seconds, for whoever takes it back; questions are asked only after it has been sent
+        expect(page.locator("#toasts").get_by_text(ENTERED)).to_be_visible()
         found = " ".join(texts_of(names)).casefold()
         own = next(word for word in reversed(WORDS) if word not in found)
         hands.click(page.get_by_text("Add a feature"))
