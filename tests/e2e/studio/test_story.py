@@ -243,7 +243,7 @@ class Story:
     def curate_and_export(self, folder: Path) -> dict[str, Path]:
         page, hands = self.page, self.hands
         hands.click(page.get_by_role("link", name="Check labels"))
-        page.get_by_label("labels").select_option("all")
+        page.get_by_role("combobox", name="labels").select_option("all")
         expect(page.locator(".cell").nth(5)).to_be_visible()
         for number in range(5):
             hands.correct(page.locator(".cell").nth(number))
