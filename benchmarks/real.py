@@ -5,8 +5,8 @@ Qwen2.5-Coder-1.5B-Instruct (Q4), served by llama.cpp on this machine; `tests/in
 columns, with `--texts` (id, text), else the ids are the texts; `--votes` are people's 0/1 by example, feature and
 person. Everything is asked at temperature 0, and answers are kept in `--store`: a repetition asks for nothing.
 
-Wordings were chosen on animals of zoo: of labels on five others, by seed 7; of comparisons on other triples, by seeds 71
-and 72, in which some of the same animals may be.
+Wordings were chosen on animals of zoo: of labels on five others, by seed 7; of comparisons on other triples, by seeds
+71 and 72, in which some of the same animals may be.
 The rules were written before the first run. *Labels*: examples and features by lot, features that 10 to 90 % of all
 examples have; what the model is asked is the sentence "It is true of the animal: NAME.", for the animals that ship one
 written by hand. The *plain question* is the text, that sentence, and "Is that true of this animal? Answer yes or no.",
