@@ -46,7 +46,7 @@ async def ask(account: Account) -> None:
 
 
 def wording(account: Account, ask: int) -> int:
-    """Which wording an ask has. What an earlier run has asked in vain is not asked in the same words."""
+    """Which wording an ask has. What brought no usable answer in an earlier run is not asked in the same words."""
     return ask + (account.server.config.asks if account.request.since else 0)
 
 
