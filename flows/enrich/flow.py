@@ -24,6 +24,7 @@ from twothirds.flows.enrich.checks import LOOKED_AT, check, folder_of
 from twothirds.flows.enrich.predict import Predictor
 from twothirds.flows.enrich.propose import Proposals, propose
 from twothirds.flows.enrich.runners import local_submit, prefect_submit
+from twothirds.flows.enrich.schemas import next_table_schema
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.summary import WAITING, EnrichSummary, NightOutcome, complete_history, summarise
 from twothirds.flows.enrich.update import Changes, Enrichment
@@ -34,7 +35,7 @@ from twothirds.flows.prefect_api.runs import Caller, artifact_key, flow_run, run
 from twothirds.flows.reviewing.suspension import suspend
 from twothirds.flows.run_context import UNUSABLE, RunEntry, resumed_runs, retry_time, run_context, was_unusable
 from twothirds.flows.runs import attributes_of, corrected_cells
-from twothirds.flows.settings import Environment, OutFolder, local_folder
+from twothirds.flows.settings import Environment, OutFolder
 from twothirds.models import (
     AnswersPending,
     AnswersUnusable,
@@ -48,11 +49,10 @@ from twothirds.models import (
     ServerAway,
     in_usd,
 )
-from twothirds.reports.run import RunError, TableBusy, locked
+from twothirds.reports.run import TableBusy, locked
 from twothirds.reports.versions import (
     GROWING,
     SUMMARY,
-    Column,
     Contract,
     ContractViolated,
     TableSchema,
@@ -64,43 +64,6 @@ from twothirds.sources import Example, Rows, examples_in, find_rows, name_of
 from twothirds.store import Store, StoreError
 from twothirds.studio.web import plural
 from twothirds.tasks import publish_enrichment
-
-
-def next_table_schema(
-    old: TableSchema, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings
-) -> TableSchema:
-    """The schema of the version to come."""
-    version = old.version + 1
-    if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
-        if not settings.backfill:
-            raise RunError(
-                f"the table was labelled by {old.oracle.get('kind')}:{old.oracle.get('model')} with "
-                f"{plural(old.votes, 'vote')}, and {settings.oracle} with {plural(settings.votes, 'vote')} is another "
-                "voter: ask everything again with --backfill, or give another --out"
-            )
-        columns = tuple(Column(f.name, f.definition, 0) for f in features)
-        return TableSchema(version, columns, identity, settings.votes, corrections=old.corrections)
-    by_name = {feature.name: feature for feature in features}
-    continued = [_continued(column, by_name.get(column.name), settings) for column in old.columns]
-    # Rows of before count as asked for a new feature only if it is filled in for them.
-    since = 0 if settings.backfill or not old.columns else version
-    continued += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
-    same = {column.name for column in continued if column.definition == (old.column(column.name) or column).definition}
-    certificates = tuple(certificate for certificate in old.certificates if certificate["feature"] in same)
-    return TableSchema(version, tuple(continued), identity, settings.votes, certificates, old.corrections)
-
-
-def _continued(column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
-    """A column of before: as it was, filled in for old rows, or asked again under another definition."""
-    if feature is None:
-        return column
-    if feature.definition != column.definition and not settings.backfill:
-        raise RunError(
-            f"feature {column.name!r} is defined otherwise than in the table: ask it again with --backfill, "
-            "rename it, or give another --out"
-        )
-    return Column(column.name, feature.definition, 0 if settings.backfill else column.since)
-
 
 TICK_SECONDS = 0.5
 
@@ -354,12 +317,6 @@ class _Job:
         return [
             self.settings.scope(self.place, table_schema.oracle, at) for at in range(table_schema.version, first, -1)
         ]
-
-
-def table_folder(out: str, *, writable: bool = True) -> OutFolder:
-    """The folder of a table that is read. One elsewhere is fetched, while nobody on this machine enriches its copy."""
-    with locked(local_folder(out), "enrichment", TableBusy) if "://" in out else nullcontext():
-        return OutFolder.of(out, SUMMARY, writable=writable, growing=GROWING)
 
 
 def run_enrichment(settings: EnrichSettings, events: Events = SILENT) -> EnrichSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,9 @@ import numpy as np
 
 from twothirds.flows.enrich.batches import Labeller, Resources, open_oracle
 from twothirds.flows.enrich.checks import check
-from twothirds.flows.enrich.flow import next_table_schema, table_folder
 from twothirds.flows.enrich.predict import Predictor
 from twothirds.flows.enrich.propose import limits_of, sample_of
+from twothirds.flows.enrich.schemas import next_table_schema
 from twothirds.flows.enrich.settings import EnrichSettings
 from twothirds.flows.enrich.summary import EnrichSummary
 from twothirds.flows.enrich.update import Enrichment
@@ -31,10 +32,10 @@ from twothirds.flows.estimate import (
     unanswered_by,
 )
 from twothirds.flows.events import SILENT, Events
-from twothirds.flows.settings import OutFolder
+from twothirds.flows.settings import OutFolder, local_folder
 from twothirds.models import Feature, LabelBatch, Members, Oracle
-from twothirds.reports.run import RunError
-from twothirds.reports.versions import read_table
+from twothirds.reports.run import RunError, TableBusy, locked
+from twothirds.reports.versions import GROWING, SUMMARY, read_table
 from twothirds.sources import Example, name_of
 from twothirds.store import Store
 
@@ -63,7 +64,7 @@ def forecast_enrichment(settings: EnrichSettings, events: Events = SILENT) -> Es
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
     oracle, store = open_oracle(settings, events)
-    out = table_folder(settings.out, writable=False) if settings.out else OutFolder(folder)
+    out = _table_folder(settings.out) if settings.out else OutFolder(folder)
     table = read_table(folder)
     same = settings.model_copy(update={"votes": table.table_schema.votes}) if table.table_schema.columns else settings
     table.define(next_table_schema(table.table_schema, features, table.table_schema.oracle, same))
@@ -92,6 +93,12 @@ def forecast_enrichment(settings: EnrichSettings, events: Events = SILENT) -> Es
         budget_left=settings.budget_left(store),
         assumed="; ".join(dict.fromkeys(words)),
     )
+
+
+def _table_folder(out: str) -> OutFolder:
+    """The folder of a table that is read. One elsewhere is fetched, while nobody on this machine enriches its copy."""
+    with locked(local_folder(out), "enrichment", TableBusy) if "://" in out else nullcontext():
+        return OutFolder.of(out, SUMMARY, writable=False, growing=GROWING)
 
 
 def _ask_nothing(_labeller: Labeller, _batch: LabelBatch) -> NoReturn:

@@ -52,6 +52,21 @@ def test_the_help_of_a_command_loads_nothing_heavy(command: str) -> None:
     assert "example: twothirds " + command in printed
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("estimate", "discover", "datasets/zoo", "--oracle", "simulated"),
+        ("estimate", "enrich", "datasets/zoo", "--oracle", "simulated", "--features", "tail: it has a tail"),
+        ("estimate", "compare", "datasets/zoo", "--oracles", "simulated", "--oracles", "simulated?flip=0.1"),
+        ("costs",),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_what_starts_no_run_loads_no_prefect(words: tuple[str, ...], tmp_path: Path) -> None:
+    _, modules, _ = loaded_by(*words, "--store", str(tmp_path / "store.sqlite"))
+    assert "prefect" not in modules
+
+
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_every_command_has_help_with_an_example_and_the_common_options(words: tuple[str, ...], capsys: Printed) -> None:
     assert main([*words, "--help"]) == 0
