@@ -35,6 +35,7 @@ def test_components_have_no_barrier_clip_no_words_and_fit_in_light_and_in_dark(
     link = studio_link(studio.store, "Ann", "editor", studio.settings())
     with opened(chromium, link, viewport=screen) as seen:
         page = seen.page
+        page.wait_for_url("**/runs")  # the link has led there by itself
         page.goto(f"{studio.address}/components")
         pictures = {}
         for scheme in ("light", "dark"):
