@@ -90,12 +90,6 @@ def is_local(text: str) -> bool:
     return OracleSpec.parse(text).kind in ("contrastive", "vlm")
 
 
-def answers_later(text: str) -> bool:
-    """Whether its answers may take days, so that all questions should reach it together: people, a provider's batch."""
-    spec = OracleSpec.parse(text)
-    return spec.kind == "human" or "provider_batch" in dict(spec.parameters)
-
-
 READS_BRIEF = ("openai", "vlm", "human")
 
 

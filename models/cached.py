@@ -414,12 +414,6 @@ class CachedOracle:
     def prepare(self, examples: Sequence[Example]) -> Unlike:
         return self.oracle.prepare(examples)
 
-    def missing(self, questions: Sequence[Question]) -> list[Question]:
-        """Those without a stored answer."""
-        keys = [self.keys.of(question) for question in questions]
-        known, _ = self._lookup(list(dict.fromkeys(keys)))
-        return [question for key, question in zip(keys, questions, strict=True) if key not in known]
-
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded, and Halted
         once all that was sent has been. Raises Overcharged likewise after a reply that cost more than its bound."""

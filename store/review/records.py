@@ -242,9 +242,9 @@ class Records(Repository):
         return _with_ids(connection, rows)
 
     @reads
-    def outlook(self, connection: Connection, queue: str | None = None, *, anew: bool = False) -> QueueOutlook:
+    def outlook(self, connection: Connection, queue: str | None = None, *, fresh: bool = False) -> QueueOutlook:
         """What lies before a person who has nothing to answer."""
-        return self._recently("outlook", queue, 0.0 if anew else MOMENT, lambda: _outlook(connection, queue))
+        return self._recently("outlook", queue, 0.0 if fresh else MOMENT, lambda: _outlook(connection, queue))
 
     @reads
     def found(self, connection: Connection, queue: str | None = None) -> list[FoundFeature]:

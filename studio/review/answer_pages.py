@@ -160,7 +160,7 @@ class AnswerPages(ReviewPages):
         self, visitor: RequestContext, shown: list[LeasedQuestion], *, note: str = "", status: int = 200, **given: Any
     ) -> Response:
         queue, say = self._config.terms.queue, CATALOGUES[visitor.language]
-        outlook = self._queue.records.outlook(queue, anew=not shown)
+        outlook = self._queue.records.outlook(queue, fresh=not shown)
         progress = progress_of(self._queue.records.progress(visitor.who.id, queue), outlook, len(shown), say)
         context: dict[str, Any] = {
             "name": visitor.who.name,

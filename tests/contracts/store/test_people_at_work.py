@@ -62,7 +62,7 @@ def test_the_outlook_follows_the_run(store: Store, clock: Clock) -> None:
     states = []
     for status in ("running", "waiting", "done"):
         store.runs.end("r", status, {})
-        states.append(queue.records.outlook(anew=True).state)
+        states.append(queue.records.outlook(fresh=True).state)
     assert states == ["working", "paused", "finished"]
     assert [(one.name, one.share) for one in queue.records.found("main")] == [("beard", 1.0)]
 
